@@ -1,0 +1,26 @@
+"""`surefoot serve`: the extender that kube-scheduler asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from extender.cli import options
+
+
+@click.command("serve")
+@options.config_option
+@options.store_option
+@click.option("--bind", metavar="HOST:PORT", help="Address to listen on, instead of webhook.bind.")
+def command(config_path: Path | None, store_url: str | None, bind: str | None) -> None:
+    """Serve /filter, /prioritize and /preempt to kube-scheduler, and /explain to people.
+
+    \b
+    Example:
+      surefoot serve --config surefoot.yaml --bind 0.0.0.0:8888
+    """
+    config = options.load_config(config_path, store__url=store_url, webhook__bind=bind)
+    from extender import wiring  # noqa: PLC0415 - loads gunicorn and Flask, after the configuration is known to be sound
+
+    wiring.serve(config)

@@ -1,0 +1,177 @@
+"""The shape of the configuration (`surefoot.dev/v1alpha1`, `SurefootConfig`).
+
+The docstring under each field becomes docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+
+from extender.config.policies import Duration, PolicySection, Section
+
+API_VERSION: Final = "surefoot.dev/v1alpha1"
+KIND: Final = "SurefootConfig"
+_ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]*):(?P<port>\d{1,5})\Z")
+
+
+class Mode(StrEnum):
+    """Whether Surefoot's word counts."""
+
+    OBSERVE = "observe"
+    ENFORCE = "enforce"
+
+
+class FailurePolicy(StrEnum):
+    """What is answered without a usable snapshot."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class UnknownNodes(StrEnum):
+    """Which pods may use nodes that nobody reports."""
+
+    PASS = "pass"
+    SINGLE = "single"
+    VETO = "veto"
+
+
+class LogFormat(StrEnum):
+    """How logs are written."""
+
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class _Documented(Section):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        alias_generator=to_camel,
+    )
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port of `host:port`, `:port` or `[v6]:port`.
+
+    Raises:
+        ValueError: with a sentence.
+    """
+    match = _ADDRESS.match(text)
+    if match is None or int(match["port"]) > 65_535:
+        raise ValueError(f"{text!r} is no address, write it like 127.0.0.1:8888 or [::1]:8888")
+    return match["host"].strip("[]"), int(match["port"])
+
+
+class WebhookConfig(_Documented):
+    """What kube-scheduler meets."""
+
+    bind: str = "127.0.0.1:8888"
+    """Address to listen on, `host:port`; port 0 picks a free one. Also `serve --bind`."""
+    mode: Mode = Mode.OBSERVE
+    """`observe`: every node passes, scores are 0, victims stay, and decisions record what would
+    have been. `enforce`: the answers count."""
+    scheduler_names: tuple[str, ...] = ()
+    """Pods of these schedulers are judged, the others get every node back. Empty: all."""
+    failure_policy: FailurePolicy = FailurePolicy.OPEN
+    """Without a usable snapshot: `open` passes every node, `closed` refuses every node."""
+    unknown_nodes: UnknownNodes = UnknownNodes.SINGLE
+    """Nodes without a document: `pass` them, pass them for `single` pods, or `veto` them."""
+    narrow: Annotated[int, Field(ge=0, le=100_000)] = 32
+    """How many of the best nodes /filter returns when some pass; 0 returns all that pass. Set 0
+    where another extender follows that must see every node."""
+    max_snapshot_age: Duration = 300.0
+    """How long a replica that is cut off from Redis serves its last snapshot."""
+
+    @field_validator("bind")
+    @classmethod
+    def _listens(cls, value: str) -> str:
+        address(value)
+        return value
+
+
+class SentinelConfig(_Documented):
+    """A primary that Redis Sentinel names."""
+
+    hosts: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Sentinels, each `host:port`."""
+    service: Annotated[str, Field(min_length=1)]
+    """The name of the primary that they watch."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for host in value:
+            address(host)
+        return value
+
+
+class TlsConfig(_Documented):
+    """TLS towards Redis. Files are PEM."""
+
+    ca: str | None = None
+    """File of the authorities to trust; the system's where it is missing."""
+    cert: str | None = None
+    """File of the client's certificate, for mutual TLS."""
+    key: str | None = None
+    """File of its key."""
+
+    @model_validator(mode="after")
+    def _paired(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key come together")
+        return self
+
+
+
+
+class StoreConfig(_Documented):
+    """The Redis or Valkey that holds the cache: one primary, or Sentinel; not Redis Cluster."""
+
+    url: str = "redis://localhost:6379/0"
+    """`redis://`, `rediss://` (TLS) or `unix://`; ignored with `sentinel`."""
+    sentinel: SentinelConfig | None = None
+    """Ask these Sentinels for the primary instead of using `url`."""
+    username: str | None = None
+    """ACL user."""
+    password_file: str | None = None
+    """File that holds the password; read again at every connection, so it can be rotated."""
+    tls: TlsConfig | None = None
+    """TLS settings; with `sentinel` their presence turns TLS on."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_redis(cls, value: str) -> str:
+        if not re.match(r"(redis|rediss)://[^\s/]+|unix://\S+", value):
+            raise ValueError("must begin with redis://, rediss:// or unix:// and name a server")
+        return value
+
+
+class LogConfig(_Documented):
+    """Logs go to standard error."""
+
+    format: LogFormat = LogFormat.JSON
+    """`json` for machines, `console` for people."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Each decision is one line at `info`, each request one more at `debug`."""
+
+
+class SurefootConfig(_Documented):
+    """The whole file."""
+
+    api_version: Literal["surefoot.dev/v1alpha1"] = API_VERSION
+    """The version of this shape."""
+    kind: Literal["SurefootConfig"] = KIND
+    """The name of this shape."""
+    webhook: WebhookConfig = WebhookConfig()
+    store: StoreConfig = StoreConfig()
+    log: LogConfig = LogConfig()
+    policy: PolicySection = PolicySection()  # type: ignore[valid-type]

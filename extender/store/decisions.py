@@ -1,0 +1,130 @@
+"""Decision records on their way into the cache, never in the way of a decision."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from typing import Final
+
+import structlog
+
+from extender.store import keys
+from extender.store.connect import StoreSettings, connect
+from extender.store.errors import StoreError, reaching
+
+CAPACITY: Final = 10_000
+"""Records that wait at most; then the oldest is dropped for each new one."""
+BATCH: Final = 256
+TIMEOUT_S: Final = 1.0
+FIRST_BACKOFF_S: Final = 0.05
+LAST_BACKOFF_S: Final = 0.5
+
+_log = structlog.get_logger("surefoot.store.decisions")
+
+
+class DecisionLog:
+    """A bounded queue, and a thread that ships it to the capped stream `decisions`.
+
+    A record whose acknowledgement was lost is shipped again: readers tell it by its id.
+    """
+
+    def __init__(self, settings: StoreSettings, *, capacity: int = CAPACITY) -> None:
+        self._server = settings.server
+        self._client = connect(settings, timeout_s=TIMEOUT_S)
+        self._capacity = capacity
+        self._waiting: deque[bytes] = deque()
+        self._dropped = 0
+        self._shipped = 0
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._closing = threading.Event()
+        self._deadline_s = float("inf")
+        self._thread = threading.Thread(target=self._run, name="surefoot-decisions", daemon=True)
+
+    @property
+    def dropped(self) -> int:
+        """Records that were lost because the queue was full, or at the end."""
+        return self._dropped
+
+    @property
+    def shipped(self) -> int:
+        """Records that the cache has."""
+        return self._shipped
+
+    @property
+    def waiting(self) -> int:
+        """Records that are neither."""
+        return len(self._waiting)
+
+    def start(self) -> None:
+        """Begin to ship."""
+        self._thread.start()
+
+    def append(self, record: bytes) -> None:
+        """Queue one record, JSON; returns at once, whatever the cache does."""
+        with self._lock:
+            if len(self._waiting) >= self._capacity:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(record)
+        self._news.set()
+
+    def close(self, deadline_s: float = 2.0) -> None:
+        """Ship what waits, for `deadline_s` seconds at most; the rest counts as dropped."""
+        self._deadline_s = time.monotonic() + deadline_s
+        self._closing.set()
+        self._news.set()
+        if self._thread.ident is not None:
+            self._thread.join(deadline_s)
+        with self._lock:
+            self._dropped += len(self._waiting)
+            self._waiting.clear()
+        self._client.close()
+
+    def _run(self) -> None:
+        backoff_s = FIRST_BACKOFF_S
+        while self._waiting or not self._closing.is_set():
+            if time.monotonic() >= self._deadline_s:
+                return
+            self._news.wait()
+            self._news.clear()
+            try:
+                while self._ship():
+                    backoff_s = FIRST_BACKOFF_S
+            except StoreError as error:
+                if backoff_s == FIRST_BACKOFF_S:
+                    _log.warning("decisions_wait", problem=str(error), waiting=self.waiting)
+                time.sleep(backoff_s * random.uniform(0.5, 1.0))
+                backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
+                self._news.set()
+
+    def _ship(self) -> bool:
+        """Ship one batch; False: nothing waits."""
+        with self._lock:
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+        if not batch:
+            return False
+        try:
+            with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
+                for record in batch:
+                    pipe.xadd(
+                        keys.DECISIONS.name,
+                        {"record": record},
+                        maxlen=keys.DECISIONS_MAX,
+                        approximate=True,
+                    )
+                pipe.execute()
+        except StoreError:
+            self._put_back(batch)
+            raise
+        self._shipped += len(batch)
+        return True
+
+    def _put_back(self, batch: list[bytes]) -> None:
+        with self._lock:
+            room = self._capacity - len(self._waiting)
+            kept = batch[-room:] if room > 0 else []
+            self._dropped += len(batch) - len(kept)
+            self._waiting.extendleft(reversed(kept))

@@ -1,0 +1,70 @@
+"""What can go wrong with the cache, each with a sentence for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Self
+
+from redis.exceptions import RedisError
+
+
+class StoreError(Exception):
+    """The cache cannot be reached, or does not answer as it should."""
+
+
+@contextmanager
+def reaching(server: str) -> Iterator[None]:
+    """Turn the client's errors into one `StoreError` that names the server."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise StoreError(f"the cache at {server} failed: {error}") from error
+
+
+class DocumentError(ValueError):
+    """A document that cannot be used: where it stands, the path inside it, and what is wrong."""
+
+    def __init__(self, problem: str, *, path: str = "", where: str = "") -> None:
+        super().__init__(": ".join(part for part in (where, path, problem) if part))
+        self.problem = problem
+        self.path = path
+        self.where = where
+
+    def at(self, where: str) -> Self:
+        """The same error, of the document at `where`."""
+        return type(self)(self.problem, path=self.path, where=where)
+
+
+_TYPES: Final[Mapping[str, str]] = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "datetime": "an RFC 3339 time",
+    "null": "nothing",
+}
+_PATH: Final = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`\Z")
+_MISSING: Final = re.compile(r"Object missing required field `(?P<field>[^`]+)`\Z")
+_EXPECTED: Final = re.compile(r"Expected `(?P<want>[^`]+)`(?P<rest>.*)\Z", re.DOTALL)
+_GOT: Final = re.compile(r", got `(?P<got>[^`]+)`")
+
+
+def from_validation(message: str) -> DocumentError:
+    """The error behind a message of msgspec's validation, in the words of this project.
+
+    `Object missing required field `uuid` - at `$.gpus[2]`` is `gpus[2].uuid: missing`.
+    """
+    found = _PATH.search(message)
+    path = found["path"].replace("[...]", "[*]") if found else ""
+    text = message[: found.start()] if found else message
+    if missing := _MISSING.match(text):
+        return DocumentError("missing", path=f"{path}.{missing['field']}".lstrip("."))
+    if expected := _EXPECTED.match(text):
+        rest = _GOT.sub(lambda got: f", got {_TYPES.get(got['got'], got['got'])}", expected["rest"])
+        wanted = " or ".join(_TYPES.get(want, want) for want in expected["want"].split(" | "))
+        return DocumentError(f"expected {wanted}{rest}", path=path)
+    return DocumentError(text, path=path)

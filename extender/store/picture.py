@@ -1,0 +1,188 @@
+"""The reader's working copy of the cache: documents in, immutable Fleets out.
+
+What cannot be read is quarantined under `Kind/id` with the reason. The good document that a broken
+one replaced is not kept: its node counts as unknown, because no data is not health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from extender.store import documents
+from extender.store.errors import DocumentError
+from extender.store.load import Contents
+from extender.store.schema import Kind
+from extender.store.scripts import Change
+from extender.store.timeline import Timeline
+from scoring.model import (
+    Allocation,
+    Breaker,
+    Fleet,
+    Gang,
+    GangKey,
+    GpuUuid,
+    Node,
+    NodeName,
+    Override,
+)
+
+Timed = TypeVar("Timed", Override, Breaker)
+Changed = frozenset[NodeName] | None
+"""The nodes whose verdicts may differ; None: any."""
+
+
+class Picture:
+    """Decoded documents by kind and id; times of overrides and breakers are Unix time here.
+
+    Mappings that a Fleet was given are never changed: `_refresh` replaces those that differ.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._nodes: dict[NodeName, Node] = {}
+        self._allocations: dict[str, Allocation] = {}
+        self._held: dict[NodeName, tuple[Allocation, ...]] = {}
+        self._gangs: dict[GangKey, Gang] = {}
+        self._overrides: dict[str, Override] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._quarantined: dict[str, str] = dict(contents.broken)
+        self._shelves: Mapping[Kind, dict[Any, Any]] = {
+            Kind.NODE: self._nodes,
+            Kind.ALLOCATION: self._allocations,
+            Kind.GANG: self._gangs,
+            Kind.OVERRIDE: self._overrides,
+            Kind.BREAKER: self._breakers,
+        }
+        for kind, found in contents.documents.items():
+            for key, raw in found.items():
+                self._take(kind, _text(key), raw)
+        self._fleet = Fleet(
+            generation=contents.generation,
+            now_s=contents.redis_s,
+            nodes={},
+            seen_s={},
+            allocations={},
+            gangs={},
+            overrides={},
+            breakers={},
+        )
+        self._offset_s = 0.0
+        self._refresh(frozenset(Kind))
+
+    def apply(self, changes: Iterable[Change]) -> Changed:
+        """Take changed documents in, and tell which nodes' verdicts may differ.
+
+        A gang's document changes no node by itself: whoever judges gangs reads them in the Fleet.
+        """
+        nodes: set[NodeName] = set()
+        targets: set[str] = set()
+        touched: set[Kind] = set()
+        for change in changes:
+            key = _text(change.id)
+            before = self._shelves[change.kind].get(key)
+            after = self._take(change.kind, key, change.raw)
+            touched.add(change.kind)
+            if change.kind is Kind.NODE:
+                nodes.add(NodeName(key))
+            elif change.kind is Kind.ALLOCATION:
+                nodes.update(one.node for one in (before, after) if one)
+            elif change.kind is Kind.OVERRIDE:
+                targets.add(key)
+        self._refresh(touched)
+        # Which pool a node belongs to is the policy's word: a breaker may concern any.
+        return None if Kind.BREAKER in touched else frozenset(nodes | self._aimed_at(targets))
+
+    def expire(self, unix_s: float) -> Changed:
+        """Drop overrides and breakers that are over, and tell which nodes' verdicts may differ."""
+        over = [
+            Change(kind=kind, id=key.encode(), raw=None)
+            for kind in (Kind.OVERRIDE, Kind.BREAKER)
+            for key, value in self._shelves[kind].items()
+            if value.until_s is not None and value.until_s <= unix_s
+        ]
+        return self.apply(over) if over else frozenset()
+
+    def fleet(self, generation: int, timeline: Timeline) -> Fleet:
+        """The picture as a value, at the time line's now."""
+        if timeline.offset_s != self._offset_s:
+            self._offset_s = timeline.offset_s
+            self._refresh({Kind.OVERRIDE, Kind.BREAKER})
+        junk = {f"Seen/{name}": problem for name, problem in timeline.junk.items()}
+        return replace(
+            self._fleet,
+            generation=generation,
+            now_s=timeline.now_s,
+            seen_s=timeline.seen_s,
+            quarantined={**self._fleet.quarantined, **junk} if junk else self._fleet.quarantined,
+        )
+
+    def _take(self, kind: Kind, key: str, raw: bytes | None) -> Any:
+        """Decode one document into its shelf; a broken one into quarantine. None: not there."""
+        self._quarantined.pop(f"{kind}/{key[:253]}", None)
+        before = self._shelves[kind].pop(key, None)
+        if isinstance(before, Allocation):
+            self._release(before)
+        if raw is None:
+            return None
+        try:
+            value = documents.decode(kind, key, raw)
+        except DocumentError as error:
+            self._quarantined[f"{kind}/{key[:253]}"] = str(error)
+            return None
+        self._shelves[kind][key] = value
+        if isinstance(value, Allocation):
+            self._hold(value)
+        return value
+
+    def _hold(self, one: Allocation) -> None:
+        # Sorted, so that every replica has the same order, whatever the hash's was.
+        them = (*self._held.get(one.node, ()), one)
+        self._held[one.node] = tuple(sorted(them, key=lambda held: (held.uid, held.resource)))
+
+    def _release(self, one: Allocation) -> None:
+        rest = tuple(held for held in self._held[one.node] if held is not one)
+        if rest:
+            self._held[one.node] = rest
+        else:
+            del self._held[one.node]
+
+    def _refresh(self, touched: frozenset[Kind] | set[Kind]) -> None:
+        """Give the next Fleet new mappings of the kinds that were touched."""
+        news: dict[str, Any] = {}
+        if Kind.NODE in touched:
+            news["nodes"] = dict(self._nodes)
+        if Kind.ALLOCATION in touched:
+            news["allocations"] = dict(self._held)
+        if Kind.GANG in touched:
+            news["gangs"] = dict(self._gangs)
+        if Kind.OVERRIDE in touched:
+            news["overrides"] = {key: self._placed(one) for key, one in self._overrides.items()}
+        if Kind.BREAKER in touched:
+            news["breakers"] = {key: self._placed(one) for key, one in self._breakers.items()}
+        if self._quarantined != self._fleet.quarantined:
+            news["quarantined"] = dict(self._quarantined)
+        if news:
+            self._fleet = replace(self._fleet, **news)
+
+    def _placed(self, value: Timed) -> Timed:
+        """An override or breaker with its end on the reader's time line."""
+        if value.until_s is None:
+            return value
+        return replace(value, until_s=value.until_s + self._offset_s)
+
+    def _aimed_at(self, targets: set[str]) -> set[NodeName]:
+        """The nodes that overrides of `targets` concern."""
+        if not targets:
+            return set()
+        gpus = {GpuUuid(key.removeprefix("gpu/")) for key in targets if key.startswith("gpu/")}
+        named = {NodeName(key.removeprefix("node/")) for key in targets if key.startswith("node/")}
+        return named | {
+            name
+            for name, node in self._nodes.items()
+            if gpus and any(gpu.uuid in gpus for gpu in node.gpus)
+        }
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")

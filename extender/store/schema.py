@@ -1,0 +1,171 @@
+"""The shapes of the documents (`surefoot.dev/v1`), with the bounds beyond which none is sane.
+
+Fields that are not named here are kept by the store and ignored by the reader, so documents may
+grow within a major version. What types cannot say is checked in `values`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+API_GROUP: Final = "surefoot.dev"
+API_VERSION: Final = f"{API_GROUP}/v1"
+MAX_GPUS: Final = 64
+MAX_CAUSES: Final = 256
+MAX_COUNT: Final = 2**53 - 1
+"""The largest integer that Lua keeps exact."""
+
+
+class Kind(StrEnum):
+    """The kinds of documents that the cache holds."""
+
+    NODE = "Node"
+    ALLOCATION = "Allocation"
+    GANG = "Gang"
+    OVERRIDE = "Override"
+    BREAKER = "Breaker"
+
+
+Name = Annotated[str, Meta(max_length=253, pattern=r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$")]
+Word = Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Meta(max_length=8192)]
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Time = Annotated[datetime, Meta(tz=True)]
+Labels = Annotated[dict[Word, Text], Meta(max_length=2048)]
+
+
+class Metadata(Struct, frozen=True):
+    """The name of a document."""
+
+    name: Word
+
+
+class NodeMetadata(Struct, frozen=True):
+    """The name of a node, and its labels."""
+
+    name: Name
+    labels: Labels = {}
+
+
+class Header(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What every document begins with."""
+
+    api_version: str
+    kind: str
+
+
+class Named(Header, frozen=True, kw_only=True, rename="camel"):
+    """A document that is told apart by its own fields: its name is for people."""
+
+    metadata: Metadata | None = None
+
+
+class CauseDoc(Struct, frozen=True, rename="camel"):
+    """One open cause; `state` is the name of a Health, `scope` of a Scope."""
+
+    id: Word
+    state: str
+    scope: str = "gpu"
+    first_seen: Time | None = None
+    last_seen: Time | None = None
+    count: Count = 1
+    evidence: Text = ""
+
+
+Causes = Annotated[list[CauseDoc], Meta(max_length=MAX_CAUSES)]
+
+
+class GpuDoc(Struct, frozen=True, rename="camel"):
+    """One GPU. `sampledAgo`: age of its last full sample when the node reported, a Go duration."""
+
+    uuid: Word
+    index: Annotated[int, Meta(ge=0, le=1023)]
+    pci: Word | None = None
+    model: Word | None = None
+    numa: Annotated[int, Meta(ge=-1, le=65_535)] | None = None
+    mig: bool = False
+    sampled_ago: str | None = None
+    causes: Causes = []
+
+
+class FabricDoc(Struct, frozen=True, rename="camel"):
+    """NVML's GpuFabricInfo."""
+
+    state: Word | None = None
+    status: Word | None = None
+    clique_id: Count | None = None
+    cluster_uuid: Word | None = None
+    health_mask: Count | None = None
+    health_summary: Word | None = None
+
+
+class NodeDoc(Header, frozen=True, kw_only=True, rename="camel"):
+    """One GPU node, as its agent sees it."""
+
+    metadata: NodeMetadata
+    gpus: Annotated[list[GpuDoc], Meta(max_length=MAX_GPUS)]
+    epoch: Count | None = None
+    seq: Count | None = None
+    boot_id: Word | None = None
+    allocation_mode: str | None = None
+    expected: Annotated[int, Meta(ge=0, le=MAX_GPUS)] | None = None
+    fabric: FabricDoc | None = None
+    links: Annotated[dict[str, str], Meta(max_length=MAX_GPUS * MAX_GPUS)] = {}
+    causes: Causes = []
+
+
+class AllocationDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """GPUs that one bound pod holds; `gpus` null: only the count is known."""
+
+    node: Name
+    pod: Word
+    uid: Word
+    namespace: Word
+    resource: Word
+    count: Annotated[int, Meta(ge=0, le=4096)]
+    gang: Word | None = None
+    gpus: Annotated[list[Word], Meta(max_length=4096)] | None = None
+
+
+class GangDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """One gang; `key` is `namespace/name`."""
+
+    key: Annotated[str, Meta(max_length=512, pattern=r"^[^/\s]+/\S+$")]
+    convention: str
+    uid: Word | None = None
+    min: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    size: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    members: Annotated[list[Word], Meta(max_length=100_000)] = []
+
+
+class OverrideDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """An operator's word; `until` missing: until removed."""
+
+    target: Annotated[str, Meta(max_length=512, pattern=r"^(gpu|node)/[^/\s]+$")]
+    verdict: str
+    who: Word
+    why: Word
+    until: Time | None = None
+
+
+class BreakerDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """The leader's word on a pool; `until` missing: until changed."""
+
+    pool: Word
+    state: str
+    until: Time | None = None
+
+
+Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc
+
+SHAPES: Final[dict[Kind, type[Shape]]] = {
+    Kind.NODE: NodeDoc,
+    Kind.ALLOCATION: AllocationDoc,
+    Kind.GANG: GangDoc,
+    Kind.OVERRIDE: OverrideDoc,
+    Kind.BREAKER: BreakerDoc,
+}

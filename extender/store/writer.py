@@ -1,0 +1,144 @@
+"""Everything that is written into the cache goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeVar
+
+from redis.client import Pipeline
+
+from extender.store.connect import StoreSettings, connect
+from extender.store.documents import Document
+from extender.store.errors import StoreError, reaching
+from extender.store.schema import Kind
+from extender.store.scripts import Scripts, Stored, stored
+from scoring.model import NodeName, Override
+
+T = TypeVar("T")
+
+BATCH: Final = 500
+"""Documents in one round trip: some milliseconds of the server's time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """What became of one document of `Writer.put`."""
+
+    document: Document
+    stored: Stored
+
+    @property
+    def outcome(self) -> str:
+        """One word or two for people: `stored`, `unchanged`, or `not newer` than the stored one."""
+        if self.stored.changed:
+            return "stored"
+        return "not newer" if self.document.kind is Kind.NODE else "unchanged"
+
+
+class Writer:
+    """Writes documents and stamps. Safe to share between threads."""
+
+    def __init__(self, settings: StoreSettings) -> None:
+        self._server = settings.server
+        self._client = connect(settings)
+        self._scripts = Scripts(self._client)
+
+    def put(
+        self, documents: Collection[Document], *, sampled_s_ago: float | None = 0.0
+    ) -> list[Put]:
+        """Store documents, in their order, and tell what became of each.
+
+        Each node that is stored is stamped as sampled `sampled_s_ago` seconds ago; None: no stamp.
+
+        Raises:
+            StoreError: the cache failed; documents before the failure may be stored.
+        """
+        ago_ms = None if sampled_s_ago is None else round(sampled_s_ago * 1000)
+        results = []
+        for batch in _batches(documents):
+            with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
+                for document in batch:
+                    self._queue(document, ago_ms, pipe)
+                replies = pipe.execute()
+            results += [
+                Put(document=document, stored=stored(reply))
+                for document, reply in zip(batch, replies, strict=True)
+            ]
+        return results
+
+    def delete(self, kind: Kind, key: str) -> bool:
+        """Remove a document; False: there was none.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
+            self._scripts.delete(kind, key, pipe=pipe)
+            (reply,) = pipe.execute()
+        return stored(reply).changed
+
+    def stamp(self, nodes: Collection[NodeName], *, sampled_s_ago: float = 0.0) -> None:
+        """Say that `nodes` yielded a full sample `sampled_s_ago` seconds ago.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        for batch in _batches(nodes):
+            with reaching(self._server):
+                self._scripts.stamp(batch, sampled_ms_ago=round(sampled_s_ago * 1000))
+
+    def next_epoch(self, node: NodeName) -> int:
+        """The epoch of an agent that starts on `node` now.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        with reaching(self._server):
+            return self._scripts.next_epoch(node)
+
+    def ping(self) -> None:
+        """Find out whether the cache answers.
+
+        Raises:
+            StoreError: it does not.
+        """
+        with reaching(self._server):
+            if not self._client.ping():
+                raise StoreError(f"the cache at {self._server} does not answer PING")
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+
+    def _queue(self, document: Document, ago_ms: int | None, pipe: Pipeline) -> None:
+        match document.kind:
+            case Kind.NODE:
+                self._scripts.publish_node(
+                    document.id,
+                    document.encoded,
+                    epoch=document.epoch,
+                    seq=document.seq,
+                    sampled_ms_ago=ago_ms,
+                    pipe=pipe,
+                )
+            case Kind.OVERRIDE:
+                self._scripts.put_override(
+                    document.id, document.encoded, until_ms=_until_ms(document), pipe=pipe
+                )
+            case kind:
+                self._scripts.put(kind, document.id, document.encoded, pipe=pipe)
+
+
+def _until_ms(document: Document) -> int | None:
+    value = document.value
+    if not isinstance(value, Override) or value.until_s is None:
+        return None
+    return round(value.until_s * 1000)
+
+
+def _batches(items: Collection[T]) -> Iterator[Sequence[T]]:
+    left = iter(items)
+    while batch := tuple(islice(left, BATCH)):
+        yield batch

@@ -1,0 +1,1 @@
+"""The extender itself: Flask on gunicorn, answering kube-scheduler from one immutable picture."""

@@ -1,0 +1,103 @@
+"""Decision records: enough to say later what was asked, what was known, and what was answered.
+
+A record is cheap to make on the request path; what costs (digest, counts, the runner-up) is worked
+out in `fields`, by the thread that ships it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from extender.config.model import Mode
+from extender.webhook.answers import Decision
+from scoring.model import Ask, Health, NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One decision."""
+
+    id: str
+    verb: str
+    at_s: float
+    """Unix time of this replica: for people, nothing is ordered by it."""
+    took_s: float
+    mode: Mode
+    ask: Ask
+    names: Collection[NodeName]
+    decision: Decision
+    generation: int | None
+    """Of the snapshot; None where there was none."""
+    now_s: float | None
+    """The snapshot's time: with the generation it fixes the answer."""
+    policy: str
+    """Digest of the policy."""
+
+    def fields(self) -> dict[str, Any]:
+        """The record as JSON has it."""
+        best = self._best(2)
+        return {
+            "id": self.id,
+            "at": datetime.fromtimestamp(self.at_s, UTC).isoformat(timespec="milliseconds"),
+            "verb": self.verb,
+            "mode": self.mode.value,
+            "verdict": self.decision.outcome.value,
+            "ask": ask_fields(self.ask),
+            "names": len(self.names),
+            "namesDigest": names_digest(self.names),
+            "passed": len(self.decision.passed),
+            "generation": self.generation,
+            "now": self.now_s,
+            "policy": self.policy,
+            "counts": {
+                reason.value: count for reason, count in self.decision.counts(self.names).items()
+            },
+            "best": best[0] if best else None,
+            "runnerUp": best[1] if len(best) > 1 else None,
+            "tookMs": round(self.took_s * 1000, 3),
+        }
+
+    def _best(self, count: int) -> list[dict[str, Any]]:
+        ranking = self.decision.ranking
+        if ranking is None:
+            return []
+        offered = frozenset(self.decision.passed)
+        return [
+            {"node": name, "rank": round(ranking.ranks[name], 6)}
+            for name in ranking.first(offered, count)
+        ]
+
+
+def names_digest(names: Collection[NodeName]) -> str:
+    """Sixteen hex digits that say which nodes were offered, whatever their order."""
+    return hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=8).hexdigest()
+
+
+def ask_fields(ask: Ask) -> dict[str, Any]:
+    """An ask as JSON has it, in records and explanations."""
+    gang = ask.gang
+    return {
+        "namespace": ask.namespace,
+        "pod": ask.name,
+        "uid": ask.uid,
+        "work": ask.need.work.value,
+        "resource": ask.need.resource or None,
+        "kind": ask.need.kind.value,
+        "count": ask.need.count,
+        "gang": None
+        if gang is None
+        else {"key": gang.key, "convention": gang.convention.value, "min": gang.min},
+        "allow": _states(ask.need.allow),
+        "deny": _states(ask.need.deny),
+        "preemptible": ask.need.preemptible,
+        "narrowable": ask.narrowable,
+        "notes": list(ask.notes),
+    }
+
+
+def _states(states: frozenset[Health]) -> list[str]:
+    return [state.name for state in sorted(states)]

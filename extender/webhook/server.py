@@ -1,0 +1,77 @@
+"""gunicorn: one gthread worker of eight threads; a replica is the unit of scale.
+
+One process, because Prometheus counters and the picture live in it; threads start in the worker,
+because those started before the fork would die with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+STALL_S: Final = 10.0
+"""How long a client may pause within a body or an answer before it loses its thread."""
+
+SETTINGS: Final[dict[str, Any]] = {
+    "workers": 1,
+    "worker_class": "gthread",
+    "threads": 8,
+    "keepalive": 120,  # kube-scheduler keeps its connections; a TLS handshake costs 14 ms
+    "timeout": 30,
+    "graceful_timeout": 20,
+    "control_socket_disable": True,  # on by default and writes under $HOME: breaks a read-only root
+    "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # the root may be read-only
+}
+
+
+class _PlainLogger(Logger):  # type: ignore[misc]
+    """gunicorn's logger without handlers of its own: its records go where all others go."""
+
+    def setup(self, cfg: Any) -> None:
+        self.error_log.propagate = True
+        self.error_log.handlers = []
+        self.error_log.setLevel(logging.WARNING)
+        self.access_log.handlers = []
+        self.access_log.propagate = False
+
+
+def _bound_stalls(_worker: Any, request: Any) -> None:
+    """gunicorn waits for a body without limit; a socket timeout turns a stall into an error."""
+    request.unreader.sock.settimeout(STALL_S)
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn around the app that `build` makes inside the worker."""
+
+    def __init__(
+        self,
+        bind: str,
+        build: Callable[[], Flask],
+        *,
+        started: Callable[[str], None],
+        stopped: Callable[[], None],
+    ) -> None:
+        """`started` gets the address, in the master; `stopped` runs in the worker as it exits."""
+        self._bind = bind
+        self._build = build
+        self._started = started
+        self._stopped = stopped
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in SETTINGS.items():
+            self.cfg.set(name, value)
+        self.cfg.set("bind", self._bind)
+        self.cfg.set("logger_class", _PlainLogger)
+        self.cfg.set("pre_request", _bound_stalls)
+        self.cfg.set("when_ready", lambda arbiter: self._started(str(arbiter.LISTENERS[0])))
+        self.cfg.set("worker_exit", lambda _arbiter, _worker: self._stopped())
+
+    def load(self) -> Flask:
+        return self._build()

@@ -1,0 +1,153 @@
+"""The one place that builds object graphs: from a configuration to things that run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from flask import Flask
+
+from extender import logs
+from extender.config import load, model
+from extender.config.model import SurefootConfig
+from extender.store.connect import SentinelSettings, StoreSettings, Tls
+from extender.store.decisions import DecisionLog
+from extender.store.reader import Reader
+from extender.version import VERSION
+from extender.webhook.app import Deps, create_app
+from extender.webhook.board import Board
+from extender.webhook.metrics import Metrics
+from extender.webhook.server import Server
+
+log = structlog.get_logger()
+
+
+def store_settings(config: SurefootConfig) -> StoreSettings:
+    """How to reach the cache that a configuration names."""
+    store = config.store
+    tls = store.tls and Tls(ca=_path(store.tls.ca), cert=_path(store.tls.cert), key=_path(store.tls.key))
+    sentinel = store.sentinel and SentinelSettings(
+        hosts=tuple(model.address(host) for host in store.sentinel.hosts),
+        service=store.sentinel.service,
+    )
+    return StoreSettings(
+        url=store.url,
+        sentinel=sentinel,
+        username=store.username,
+        password_file=_path(store.password_file),
+        tls=tls,
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """A webhook with the threads that feed it and that carry its records away."""
+
+    app: Flask
+    board: Board
+    reader: Reader
+    decisions: DecisionLog
+
+    def start(self) -> None:
+        """Start the threads; in the process that serves, after any fork."""
+        self.decisions.start()
+        self.reader.start()
+
+    def close(self) -> None:
+        """Stop the threads; records that wait are shipped within a short deadline."""
+        self.reader.close()
+        self.decisions.close()
+
+
+def webhook(config: SurefootConfig) -> Webhook:
+    """The parts of `serve`, not yet started."""
+    policy = load.policy_of(config)
+    settings = store_settings(config)
+    board = Board(policy, time.monotonic, config.webhook.max_snapshot_age)
+    reader = Reader(
+        settings, board.publish, max_snapshot_age_s=config.webhook.max_snapshot_age
+    )
+    decisions = DecisionLog(settings)
+    metrics = Metrics(VERSION)
+    _watch(metrics, board, reader, decisions)
+    app = create_app(
+        Deps(
+            config=config.webhook,
+            policy=policy,
+            board=board,
+            metrics=metrics,
+            record=lambda record: decisions.record(record.fields),
+            version=VERSION,
+            connected=lambda: reader.status.connected,
+        )
+    )
+    return Webhook(app=app, board=board, reader=reader, decisions=decisions)
+
+
+def _watch(metrics: Metrics, board: Board, reader: Reader, decisions: DecisionLog) -> None:
+    metrics.watch(
+        "surefoot_snapshot_age_seconds", "Since the cache was last heard.", board.age_s
+    )
+    metrics.watch(
+        "surefoot_snapshot_generation",
+        "Generation of the snapshot that answers rest on.",
+        lambda: reader.status.generation,
+    )
+    metrics.watch(
+        "surefoot_snapshot_nodes",
+        "Nodes in the snapshot.",
+        lambda: len(view.picture.candidates) if (view := board.latest()) else 0,
+    )
+    metrics.watch(
+        "surefoot_store_connected",
+        "1 while the cache answers.",
+        lambda: float(reader.status.connected),
+    )
+    metrics.watch(
+        "surefoot_quarantined",
+        "Documents or stamps of the cache that cannot be read.",
+        lambda: reader.status.quarantined,
+    )
+    metrics.count(
+        "surefoot_store_reloads",
+        "Full loads of the cache.",
+        lambda: reader.status.reloads,
+    )
+    metrics.count(
+        "surefoot_decisions_dropped",
+        "Decision records that were dropped because the cache took none.",
+        lambda: decisions.dropped,
+    )
+
+
+def serve(config: SurefootConfig) -> None:
+    """Serve until a signal ends it. Never returns: gunicorn exits the process."""
+    logs.configure(as_json=config.log.format is model.LogFormat.JSON, level=config.log.level)
+    running: list[Webhook] = []
+
+    def build() -> Flask:
+        made = webhook(config)
+        made.start()
+        running.append(made)
+        return made.app
+
+    def started(address: str) -> None:
+        log.info(
+            "listening",
+            address=address,
+            mode=config.webhook.mode.value,
+            store=store_settings(config).server,
+            version=VERSION,
+        )
+
+    def stopped() -> None:
+        for made in running:
+            made.close()
+
+    Server(config.webhook.bind, build, started=started, stopped=stopped).run()

@@ -1,0 +1,201 @@
+"""One node made ready to be judged: which GPUs are free, and which states each one is in.
+
+It depends on the fleet alone, not on who asks, so it is made once for each change of a node and
+judged for every kind of ask. GPUs are positions in `node.gpus`; sets of them are integers, bit i for
+position i; sets of states are integers too, bit `Health.bit`, plus `STALE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scoring import resources
+from scoring.health import implied
+from scoring.health.staleness import Freshness, breaker_of, freshness
+from scoring.model import (
+    Allocation,
+    AllocationMode,
+    BreakerState,
+    Cause,
+    Fleet,
+    GpuUuid,
+    Health,
+    Node,
+    NodeName,
+    Override,
+    OverrideVerdict,
+    ResourceKind,
+)
+from scoring.policy import Policy
+from scoring.topology import Domain, domains
+
+STALE: Final = 1 << (max(Health) + 1)
+"""The bit that says that the node's telemetry is stale: not a state, yet it must be allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What a verdict needs to know of a node."""
+
+    node: Node
+    causes: tuple[tuple[Cause, ...], ...]
+    """Open on each GPU: its own, the node's, and what the document implies."""
+    alone: tuple[int, ...]
+    """States of each GPU as a pod sees it that uses it alone."""
+    together: tuple[int, ...]
+    """States of each GPU as a pod sees it that talks to its peers: causes of links too."""
+    free: int
+    """GPUs that no pod is known to hold."""
+    held: int
+    """GPUs that a pod is known to hold."""
+    nameless: int
+    """How many of `free` are held by pods of which only the count is known."""
+    mig: int
+    """GPUs split into MIG instances."""
+    blocked: bool
+    """A lost GPU makes the stock device plugin fail every GPU pod of the node."""
+    denied: int
+    """GPUs that an operator denied."""
+    allowed: int
+    """GPUs that an operator allowed, whatever telemetry says."""
+    domains: tuple[Domain, ...]
+    """Where the node stands in the tree of domains, narrowest first."""
+    freshness: Freshness
+    breaker_open: bool
+    changes_at_s: float
+    """When, on the fleet's time line, time alone makes this candidate out of date."""
+
+    def of_kind(self, kind: ResourceKind) -> int:
+        """The GPUs from which one unit of this kind may come."""
+        everything = (1 << len(self.node.gpus)) - 1
+        if kind is ResourceKind.MIG:
+            return self.mig or everything
+        if kind is ResourceKind.WHOLE:
+            return everything & ~self.mig
+        return everything
+
+    def names(self, positions: int) -> tuple[GpuUuid, ...]:
+        """The uuids of a set of positions, in order."""
+        return tuple(gpu.uuid for i, gpu in enumerate(self.node.gpus) if positions >> i & 1)
+
+
+def candidate(
+    fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] = ()
+) -> Candidate:
+    """`node` as it stands in `fleet`, with the pods of uid `gone` imagined away."""
+    fresh, changes_at_s = freshness(fleet, node.name, policy)
+    breaker = breaker_of(node, fleet, policy)
+    if breaker is not None and breaker.until_s is not None:
+        changes_at_s = min(changes_at_s, breaker.until_s)
+    denied, allowed, override_ends_s = _overridden(node, fleet)
+    causes = implied.open_causes(node)
+    held, nameless = _held(node, fleet.allocations.get(node.name, ()), frozenset(gone))
+    everything = (1 << len(node.gpus)) - 1
+    return Candidate(
+        node=node,
+        causes=causes,
+        alone=_states(causes, fresh, allowed, together=False),
+        together=_states(causes, fresh, allowed, together=True),
+        free=everything & ~held,
+        held=held,
+        nameless=min(nameless, (everything & ~held).bit_count()),
+        mig=sum(1 << i for i, gpu in enumerate(node.gpus) if gpu.mig),
+        blocked=_blocked(node, causes, allowed, policy),
+        denied=denied,
+        allowed=allowed,
+        domains=domains(node),
+        freshness=fresh,
+        breaker_open=breaker is not None and breaker.state is BreakerState.OPEN,
+        changes_at_s=min(changes_at_s, override_ends_s),
+    )
+
+
+def _states(
+    causes: Sequence[Sequence[Cause]], fresh: Freshness, allowed: int, *, together: bool
+) -> tuple[int, ...]:
+    """The set of states of each GPU: that of every open cause, and what silence adds."""
+    silence = {
+        Freshness.FRESH: 0,
+        Freshness.STALE: STALE,
+        Freshness.SILENT: Health.UNKNOWN.bit,
+    }[fresh]
+    found = []
+    for position, open_causes in enumerate(causes):
+        states = silence
+        for cause in open_causes:
+            if together or not cause.scope.needs_peers:
+                states |= cause.state.bit
+        found.append(0 if allowed >> position & 1 else states & ~Health.HEALTHY.bit)
+    return tuple(found)
+
+
+def _held(
+    node: Node, allocations: Iterable[Allocation], gone: frozenset[str]
+) -> tuple[int, int]:
+    """The positions that pods are known to hold, and how many more are held we know not which.
+
+    MIG devices and shares hold no whole GPU.
+    """
+    position = {gpu.uuid: i for i, gpu in enumerate(node.gpus)}
+    held, nameless = 0, 0
+    for allocation in allocations:
+        if allocation.uid in gone or resources.kind_of(allocation.resource) is not ResourceKind.WHOLE:
+            continue
+        if allocation.gpus is None:
+            nameless += allocation.count
+            continue
+        for uuid in allocation.gpus:
+            if uuid in position:
+                held |= 1 << position[uuid]
+    return held, nameless
+
+
+def _overridden(node: Node, fleet: Fleet) -> tuple[int, int, float]:
+    """GPUs denied, GPUs allowed, and when the first of these words runs out.
+
+    A word on a GPU beats a word on its node.
+    """
+    denied, allowed, ends_s = 0, 0, math.inf
+    if not fleet.overrides:
+        return denied, allowed, ends_s
+    on_node = _in_force(fleet, f"node/{node.name}")
+    for i, gpu in enumerate(node.gpus):
+        word = _in_force(fleet, f"gpu/{gpu.uuid}") or on_node
+        if word is None:
+            continue
+        if word.verdict is OverrideVerdict.DENY:
+            denied |= 1 << i
+        else:
+            allowed |= 1 << i
+        for each in (word, on_node):
+            if each is not None and each.until_s is not None:
+                ends_s = min(ends_s, each.until_s)
+    return denied, allowed, ends_s
+
+
+def _in_force(fleet: Fleet, target: str) -> Override | None:
+    word = fleet.overrides.get(target)
+    if word is None or (word.until_s is not None and word.until_s <= fleet.now_s):
+        return None
+    return word
+
+
+def _blocked(
+    node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy: Policy
+) -> bool:
+    if node.mode is AllocationMode.DRA:
+        return False
+    return any(
+        cause.id in policy.blocking_causes
+        for position, open_causes in enumerate(causes)
+        if not allowed >> position & 1
+        for cause in open_causes
+    )
+
+
+def candidates(fleet: Fleet, policy: Policy) -> dict[NodeName, Candidate]:
+    """Every node of the fleet, ready to be judged."""
+    return {name: candidate(fleet, node, policy) for name, node in fleet.nodes.items()}

@@ -1,0 +1,239 @@
+"""Why: for each node the verdict with its evidence, and for the whole ask one sentence.
+
+Nothing here decides: it judges again what `ranking` judged, and keeps what that threw away.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from scoring import closeness, rank, verdict
+from scoring.candidate import STALE, Candidate
+from scoring.health.staleness import Freshness
+from scoring.model import Ask, GpuUuid, Health, NodeName, OverrideVerdict, ResourceKind, WorkClass
+from scoring.picture import Picture
+from scoring.reasons import Reason
+
+CURES: Final[Mapping[Health, str]] = MappingProxyType(
+    {
+        Health.FAILED: "were replaced",
+        Health.REBOOT_REQUIRED: "came back after a reboot of the node",
+        Health.RESET_REQUIRED: "were reset",
+        Health.UNKNOWN: "reported its health",
+        Health.DEGRADED: "were reset or recovered",
+        Health.UNMONITORED: "were monitored",
+        Health.PROBATION: "ended its probation",
+        Health.SUSPECT: "were cleared of suspicion",
+        Health.NEW: "were measured",
+    }
+)
+"""What would make a GPU in this state usable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One measured thing that speaks against a GPU or node."""
+
+    gpu: GpuUuid | None
+    """None: it concerns the node."""
+    cause: str
+    value: str
+    age_s: float | None
+    """Since it was last seen; None: nobody says when."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAccount:
+    """The verdict on one node in full."""
+
+    name: NodeName
+    reason: Reason | None
+    rank: float | None
+    """None where the pod may not go there."""
+    parts: rank.Parts | None
+    set: tuple[GpuUuid, ...]
+    """The GPUs that the rank rests on: predicted unless a plan or DRA enforces them."""
+    evidence: tuple[Evidence, ...]
+    """Of a node that fits: what lowers its rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The answer to "why?" for one ask."""
+
+    summary: str
+    counts: Mapping[Reason, int]
+    nodes: tuple[NodeAccount, ...]
+    """Vetoed ones first, then by rank."""
+    nearest: tuple[str, ...]
+    """What would make a vetoed node fit, the least first."""
+
+
+def account(
+    picture: Picture, ask: Ask, names: Sequence[NodeName], unreported: Reason | None, limit: int
+) -> Account:
+    """Why each of `names` fits `ask` or not, at most `limit` of them in full.
+
+    `unreported` is the reason for nodes without a document; None: they pass, last.
+    """
+    accounts = [node_account(picture, ask, name, unreported) for name in names]
+    accounts.sort(key=lambda each: (each.reason is None, -(each.rank or 0.0), each.name))
+    counts = Counter(each.reason for each in accounts if each.reason is not None)
+    return Account(
+        summary=_summary(ask, accounts, counts),
+        counts=dict(counts.most_common()),
+        nodes=tuple(accounts[:limit]),
+        nearest=_nearest(picture, ask, accounts),
+    )
+
+
+def node_account(
+    picture: Picture, ask: Ask, name: NodeName, unreported: Reason | None
+) -> NodeAccount:
+    """The verdict on one node with its evidence."""
+    candidate = picture.candidates.get(name)
+    if candidate is None:
+        passes = unreported is None or ask.need.kind is ResourceKind.NONE
+        return NodeAccount(
+            name=name,
+            reason=None if passes else unreported,
+            rank=0.0 if passes else None,
+            parts=None,
+            set=(),
+            evidence=(),
+        )
+    judged = verdict.judge(candidate, ask.need, picture.policy)
+    evidence = _evidence(picture, candidate, ask, judged)
+    if judged.reason is not None:
+        return NodeAccount(
+            name=name, reason=judged.reason, rank=None, parts=None, set=(), evidence=evidence
+        )
+    parts = rank.parts(candidate, ask.need, judged, picture.policy)
+    distance = closeness.to_members(picture, ask)
+    if distance is not None:
+        parts = replace(parts, domain=distance(name))
+    handed = rank.handed_out(candidate, judged) if ask.need.kind is ResourceKind.WHOLE else None
+    return NodeAccount(
+        name=name,
+        reason=None,
+        rank=rank.rank(parts, picture.policy),
+        parts=parts,
+        set=candidate.names(handed.mask) if handed is not None else (),
+        evidence=evidence,
+    )
+
+
+def _evidence(
+    picture: Picture, candidate: Candidate, ask: Ask, judged: verdict.Judgement
+) -> tuple[Evidence, ...]:
+    """What speaks against the GPUs that decided: the bad ones of a veto, else all that may come."""
+    now_s, found = picture.fleet.now_s, []
+    culprits = judged.reach & judged.bad if judged.reason is not None else judged.reach
+    if judged.reason is Reason.HEALTHY_GPUS_HELD:
+        culprits = judged.bad
+    if judged.reason is Reason.GPU_LOST:
+        culprits = (1 << len(candidate.node.gpus)) - 1
+    if candidate.freshness is not Freshness.FRESH:
+        found.append(_silence(picture, candidate.node.name))
+    for position, gpu in enumerate(candidate.node.gpus):
+        if not culprits >> position & 1:
+            continue
+        found += _words(picture, candidate, position)
+        for cause in candidate.causes[position]:
+            if cause.scope.needs_peers and not ask.need.talks:
+                continue
+            seen_s = cause.last_s if cause.last_s is not None else cause.first_s
+            found.append(
+                Evidence(
+                    gpu=gpu.uuid,
+                    cause=cause.id,
+                    value=cause.evidence or cause.state.name,
+                    age_s=None if seen_s is None else max(0.0, now_s - seen_s),
+                )
+            )
+    return tuple(found)
+
+
+def _silence(picture: Picture, name: NodeName) -> Evidence:
+    seen_s = picture.fleet.seen_s.get(name)
+    if seen_s is None:
+        return Evidence(gpu=None, cause="telemetry", value="no full sample ever", age_s=None)
+    age_s = max(0.0, picture.fleet.now_s - seen_s)
+    return Evidence(gpu=None, cause="telemetry", value="last full sample", age_s=age_s)
+
+
+def _words(picture: Picture, candidate: Candidate, position: int) -> list[Evidence]:
+    """An operator's word on this GPU or its node, where one is in force."""
+    if not (candidate.denied | candidate.allowed) >> position & 1:
+        return []
+    gpu = candidate.node.gpus[position].uuid
+    overrides = picture.fleet.overrides
+    word = overrides.get(f"gpu/{gpu}") or overrides.get(f"node/{candidate.node.name}")
+    if word is None:
+        return []
+    verb = "allowed" if word.verdict is OverrideVerdict.ALLOW else "denied"
+    return [
+        Evidence(gpu=gpu, cause="override", value=f"{verb} by {word.who}: {word.why}", age_s=None)
+    ]
+
+
+def _summary(ask: Ask, accounts: Sequence[NodeAccount], counts: Counter[Reason]) -> str:
+    what = _what(ask)
+    fitting = [each for each in accounts if each.reason is None]
+    if not accounts:
+        return f"No node was offered for {what}."
+    if fitting:
+        best = fitting[0]
+        return (
+            f"{len(fitting)} of {len(accounts)} nodes fit {what};"
+            f" the best is {best.name} with rank {best.rank:.2f}."
+        )
+    why = ", ".join(f"{count} {reason.text}" for reason, count in counts.most_common())
+    return f"None of {len(accounts)} nodes fits {what}: {why}."
+
+
+def _what(ask: Ask) -> str:
+    if ask.need.kind is ResourceKind.NONE:
+        return "a pod that asks for no GPU"
+    kind = "gang" if ask.need.work is WorkClass.GANG else "single"
+    return f"a {kind} pod asking for {ask.need.count} {ask.need.resource}"
+
+
+def _nearest(picture: Picture, ask: Ask, accounts: Sequence[NodeAccount]) -> tuple[str, ...]:
+    """The vetoed nodes that lack the least, each with what it lacks. Empty where some node fits."""
+    if any(each.reason is None for each in accounts):
+        return ()
+    misses = []
+    for each in accounts:
+        candidate = picture.candidates.get(each.name)
+        if candidate is None:
+            continue
+        judged = verdict.judge(candidate, ask.need, picture.policy)
+        culprits = judged.bad & (judged.reach or judged.bad)
+        if judged.reason in _BEYOND_GPUS or not culprits:
+            continue
+        misses.append((culprits.bit_count(), each.name, culprits, candidate))
+    return tuple(
+        f"{name} would do if {_cures(ask, culprits, candidate)}"
+        for _, name, culprits, candidate in heapq.nsmallest(3, misses, key=lambda miss: miss[:2])
+    )
+
+
+_BEYOND_GPUS: Final = frozenset(
+    {Reason.NODE_SILENT, Reason.NODE_STALE, Reason.FEWER_GPUS, Reason.OVERRIDE_DENIED}
+)
+
+
+def _cures(ask: Ask, culprits: int, candidate: Candidate) -> str:
+    told = []
+    for position, gpu in enumerate(candidate.node.gpus):
+        if culprits >> position & 1:
+            states = candidate.together if ask.need.talks else candidate.alone
+            state = verdict.worst_of(states[position] & ~STALE)
+            told.append(f"GPU {gpu.index} {CURES.get(state, 'were free of its causes')}")
+    return " and ".join(told)

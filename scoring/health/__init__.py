@@ -1,0 +1,1 @@
+"""The health of GPUs: which causes are open, and what state they make."""

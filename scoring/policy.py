@@ -1,0 +1,287 @@
+"""Every threshold and weight of the judgement, with its unit, its default and where it is from.
+
+A site sets any of them under `policy:` in the configuration, by the camelCase name and in Go
+durations (`stale_after_s` is `staleAfter: 60s`); docs/configuration.md is generated from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+
+class PolicyError(ValueError):
+    """A policy whose values cannot work together; `path` says which."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class GangsUnderOpenBreaker(StrEnum):
+    """Whether an open breaker lets gangs use softly excluded GPUs too."""
+
+    REFUSE = "refuse"
+    ADMIT = "admit"
+
+
+DAY_S: Final = 86_400.0
+
+
+def _set(
+    default: Any, doc: str, source: str, low: float | None = 0, high: float | None = None
+) -> Any:
+    """A field with its documentation and its inclusive bounds (None: unbounded or not a number)."""
+    return field(default=default, metadata={"doc": doc, "source": source, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangPolicy:
+    """What gangs accept."""
+
+    suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "DESIGN 6")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinglePolicy:
+    """What single pods accept, last in order."""
+
+    degraded: bool = _set(True, "Single pods may use DEGRADED GPUs.", "DESIGN 6")
+    unknown: bool = _set(
+        True, "Single pods may use UNKNOWN, UNMONITORED and stale GPUs.", "DESIGN 6"
+    )
+    probation_max_priority: int = _set(
+        0,
+        "Single pods of this priority or lower count as preemptible and may use PROBATION GPUs.",
+        "Kubernetes gives 0 to pods without a priority class",
+        low=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerPolicy:
+    """What an open breaker changes."""
+
+    gangs: GangsUnderOpenBreaker = _set(
+        GangsUnderOpenBreaker.REFUSE,
+        "Whether an open breaker lets gangs use GPUs excluded by soft causes: refuse or admit.",
+        "DESIGN 6",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlapPolicy:
+    """How returning trouble is damped."""
+
+    half_life_s: float = _set(
+        DAY_S,
+        "Half-life of the penalty for each entry into DEGRADED or worse.",
+        "facts: health 5.5",
+        low=1,
+    )
+    probation_at: float = _set(
+        3.0, "Penalty from which the least state is PROBATION.", "facts: health 5.5", low=0.1
+    )
+    probation_for_s: float = _set(DAY_S, "How long that PROBATION lasts.", "facts: health 5.5")
+    failed_at: float = _set(
+        5.0,
+        "Penalty from which the GPU needs inspection: FAILED.",
+        "NVSentinel: 5 remediations in 7 days",
+        low=0.1,
+    )
+    exit_delay_s: float = _set(
+        300.0,
+        "Clean time asked before a level cause closes; doubles with each re-entry.",
+        "facts: health 5.5",
+        low=1,
+    )
+    exit_delay_max_s: float = _set(21_600.0, "Longest such time.", "facts: health 5.5", low=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternPolicy:
+    """When application faults on one GPU point at the GPU."""
+
+    window_s: float = _set(
+        DAY_S, "Window in which incidents are counted.", "XID catalogue, workflows 13 and 31", low=1
+    )
+    workloads: int = _set(
+        2,
+        "Distinct workloads on one GPU from which it is SUSPECT.",
+        "XID catalogue, workflows 13 and 31",
+        low=1,
+    )
+    incidents: int = _set(
+        5,
+        "Incidents on one GPU from which it is DEGRADED.",
+        "NVSentinel: 5 fatal XIDs in 24 h",
+        low=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptPolicy:
+    """How often the same cause may be cured before a harder cure is asked."""
+
+    resets: int = _set(
+        2, "Resets for one cause before a reboot is asked.", "facts: health 5.5", low=1
+    )
+    reboots: int = _set(
+        1, "Reboots for one cause before the GPU is FAILED.", "gpud: 2 reboots for one XID", low=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPolicy:
+    """Weights of the parts of a rank; only their proportions matter."""
+
+    health: float = _set(
+        0.4, "Weight of soft health: SUSPECT, DEGRADED and UNKNOWN come last.", "docs/adr/0005"
+    )
+    links: float = _set(0.25, "Weight of the slowest link of the worst set.", "facts: topology 0.6")
+    fragmentation: float = _set(
+        0.15, "Weight of keeping whole nodes whole.", "facts: topology 5.1, FGD"
+    )
+    domain: float = _set(
+        0.2, "Weight of closeness to the gang's bound members.", "facts: topology 4"
+    )
+    links_full_gbps: float = _set(
+        370.8, "Slowest-link speed that earns the full part, in GB/s.", "NCCL: NV18 of H100", low=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarvationPolicy:
+    """For the planner of the controller."""
+
+    after_s: float = _set(
+        600.0,
+        "How long a gang that does not fit waits before it holds its best domain (read by the planner only).",
+        "DESIGN 7",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """All of it. Validated on creation: a `Policy` that exists is sound."""
+
+    poll_s: float = _set(15.0, "How often an agent polls.", "NVSentinel", low=1)
+    stale_after_s: float = _set(
+        60.0,
+        "Age of the last full sample from which a node takes no gangs.",
+        "DESIGN 6: four polls",
+        low=1,
+    )
+    unknown_after_s: float = _set(
+        600.0,
+        "Age of the last full sample from which a node is UNKNOWN.",
+        "facts: health 5.6",
+        low=1,
+    )
+    unknown_long_s: float = _set(
+        3_600.0,
+        "After UNKNOWN for longer than this, two good samples are needed to leave it.",
+        "facts: health 5.3",
+    )
+    new_grace_s: float = _set(
+        600.0,
+        "How long a GPU may be NEW, without a full sample, before it is UNKNOWN.",
+        "facts: health 5.1",
+    )
+    entry_polls: int = _set(
+        3,
+        "Consecutive bad polls before a level (throttle, thermal, link, width, rate) opens its cause.",
+        "NVSentinel #1668",
+        low=1,
+    )
+    clean_polls: int = _set(
+        5, "Consecutive clean polls before a level's cause closes.", "facts: health 5.3", low=1
+    )
+    event_clean_polls: int = _set(
+        3,
+        "Clean polls after the reset or reboot before an event's cause becomes PROBATION.",
+        "facts: health 5.3",
+        low=1,
+    )
+    probation_s: float = _set(
+        14_400.0, "Clean time on PROBATION before HEALTHY.", "NVSentinel #695"
+    )
+    incident_gap_s: float = _set(
+        180.0,
+        "Silence that ends an incident of XIDs on one GPU.",
+        "NVIDIA Fleet Intelligence, XID bursts",
+        low=1,
+    )
+    rate_clear_ratio: float = _set(
+        0.5,
+        "A rate's cause closes below this part of its trip level ...",
+        "facts: health 5.3",
+        high=1,
+    )
+    rate_clear_s: float = _set(600.0, "... for this long.", "facts: health 5.3")
+    pool_label: str = _set(
+        "nvidia.com/gpu.product",
+        "Node label that names the pool for breakers.",
+        "GPU feature discovery",
+        low=None,
+    )
+    blocking_causes: tuple[str, ...] = _set(
+        ("xid.79", "gpu.lost"),
+        "Causes of a GPU that make the stock device plugin fail every GPU pod of the node.",
+        "k8s-device-plugin #2038",
+        low=None,
+    )
+    gang: GangPolicy = field(default_factory=GangPolicy)
+    single: SinglePolicy = field(default_factory=SinglePolicy)
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    flap: FlapPolicy = field(default_factory=FlapPolicy)
+    pattern: PatternPolicy = field(default_factory=PatternPolicy)
+    attempts: AttemptPolicy = field(default_factory=AttemptPolicy)
+    rank: RankPolicy = field(default_factory=RankPolicy)
+    starvation: StarvationPolicy = field(default_factory=StarvationPolicy)
+
+    def __post_init__(self) -> None:
+        for path, spec, value in settings(self):
+            low, high = spec.metadata["low"], spec.metadata["high"]
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if (
+                value != value
+                or (low is not None and value < low)
+                or (high is not None and value > high)
+            ):
+                allowed = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+                raise PolicyError(path, f"{value:g} is out of range, allowed is {allowed}")
+        if self.unknown_after_s < self.stale_after_s:
+            raise PolicyError("unknown_after_s", "must not be shorter than stale_after_s")
+        if self.flap.failed_at < self.flap.probation_at:
+            raise PolicyError("flap.failed_at", "must not be lower than flap.probation_at")
+        if self.flap.exit_delay_max_s < self.flap.exit_delay_s:
+            raise PolicyError("flap.exit_delay_max_s", "must not be shorter than flap.exit_delay_s")
+        weights = self.rank
+        if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
+            raise PolicyError("rank", "at least one weight must be above 0")
+
+
+def settings(value: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """Every leaf of a policy as (dotted path, its field, its value), in order of definition."""
+    for spec in dataclasses.fields(value):
+        current = getattr(value, spec.name)
+        if dataclasses.is_dataclass(current):
+            yield from settings(current, f"{prefix}{spec.name}.")
+        else:
+            yield f"{prefix}{spec.name}", spec, current
+
+
+def digest(policy: Policy) -> str:
+    """Twelve hex digits that change whenever any value of the policy does."""
+    text = "\n".join(f"{path}={value!r}" for path, _, value in settings(policy))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+DEFAULT: Final = Policy()

@@ -1,0 +1,127 @@
+"""How good is a node for a pod that may go there? Named parts, each 0..1, weighted into 0..1.
+
+A rank depends on the node, the need and the gang's bound members alone. Worsening a GPU of the set
+that may be handed out never raises it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from scoring import subsets
+from scoring.candidate import STALE, Candidate
+from scoring.model import Health, Need, ResourceKind
+from scoring.policy import Policy
+from scoring.verdict import Judgement, worst_of
+
+HEALTH_RATIO: Final[Mapping[Health, float]] = MappingProxyType(
+    {
+        Health.HEALTHY: 1.0,
+        Health.NEW: 0.6,
+        Health.SUSPECT: 0.5,
+        Health.PROBATION: 0.4,
+        Health.UNMONITORED: 0.25,
+        Health.DEGRADED: 0.2,
+        Health.UNKNOWN: 0.1,
+        Health.RESET_REQUIRED: 0.0,
+        Health.REBOOT_REQUIRED: 0.0,
+        Health.FAILED: 0.0,
+    }
+)
+"""What the worst GPU of the set earns, falling with severity (facts: health 5.8, placeholders there)."""
+
+STALE_RATIO: Final = 0.3
+"""The most that a set earns whose telemetry is stale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a rank, each 0..1, 1 best."""
+
+    health: float
+    links: float
+    fragmentation: float
+    domain: float = 1.0
+    """Closeness to the gang's bound members; 1 where none is bound yet."""
+
+
+def parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> Parts:
+    """The parts for a pod of no gang, or of a gang without bound members."""
+    if need.kind is ResourceKind.NONE:
+        return Parts(health=1.0, links=1.0, fragmentation=1.0)
+    return Parts(
+        health=_health(candidate, need, judgement),
+        links=_links(candidate, need, judgement, policy),
+        fragmentation=_fragmentation(candidate, need),
+    )
+
+
+def rank(found: Parts, policy: Policy) -> float:
+    """The weighted mean of the parts: 0..1, 1 best."""
+    weights = policy.rank
+    total = weights.health + weights.links + weights.fragmentation + weights.domain
+    earned = (
+        weights.health * found.health
+        + weights.links * found.links
+        + weights.fragmentation * found.fragmentation
+        + weights.domain
+    )
+    return earned / total - domain_penalty(found.domain, policy)
+
+
+def domain_penalty(domain_ratio: float, policy: Policy) -> float:
+    """What a rank loses for this closeness: the one part that differs between gangs, kept apart so
+    that the rest is computed once for all of them."""
+    weights = policy.rank
+    total = weights.health + weights.links + weights.fragmentation + weights.domain
+    return weights.domain * (1.0 - domain_ratio) / total
+
+
+def points(value: float) -> int:
+    """A rank as kube-scheduler's 0..10."""
+    return math.floor(10 * value + 0.5)
+
+
+def handed_out(candidate: Candidate, judgement: Judgement) -> subsets.Subset | None:
+    """The set that the rank rests on: the best where a plan is honoured, else the worst that may
+    come. None: no GPU is known."""
+    pick = subsets.best if judgement.chosen else subsets.worst
+    return pick(candidate.node.links, judgement.reach, judgement.count, must=judgement.must)
+
+
+def _health(candidate: Candidate, need: Need, judgement: Judgement) -> float:
+    """What the worst GPU that may come earns; GPUs beyond those we know are UNKNOWN."""
+    unknown = judgement.reach == 0 or (
+        need.kind is ResourceKind.WHOLE and need.count > judgement.count
+    )
+    states = Health.UNKNOWN.bit if unknown else 0
+    for position, of_gpu in enumerate(candidate.together if need.talks else candidate.alone):
+        if judgement.reach >> position & 1:
+            states |= of_gpu
+    ratio = HEALTH_RATIO[worst_of(states)]
+    return min(ratio, STALE_RATIO) if states & STALE else ratio
+
+
+def _links(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> float:
+    """The slowest link of the set, on a logarithmic scale: from PCIe to NVLink is the step that
+    matters, not from one NVLink generation to the next."""
+    if need.kind is not ResourceKind.WHOLE or need.count == 1:
+        return 1.0
+    found = handed_out(candidate, judgement)
+    if found is None or judgement.count < 2:
+        return 0.0
+    full = math.log1p(policy.rank.links_full_gbps)
+    return min(1.0, math.log1p(found.bottleneck_gbps) / full)
+
+
+def _fragmentation(candidate: Candidate, need: Need) -> float:
+    """1 where the pod fills the node; the more GPUs it leaves free, the less."""
+    total = len(candidate.node.gpus)
+    if need.kind is not ResourceKind.WHOLE or total == 0:
+        return 1.0
+    free = candidate.free.bit_count() - candidate.nameless
+    return 1.0 - max(0, free - need.count) / total

@@ -1,0 +1,186 @@
+"""The configuration: what is accepted, and what people are told when it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.config import durations, load, policies
+from extender.config.load import ConfigError
+from extender.config.model import Mode, SurefootConfig
+from scoring import policy as policy_of_scoring
+
+
+def _load(tmp_path: Path, text: str, **environment: str) -> SurefootConfig:
+    file = tmp_path / "surefoot.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load.load(file, environment)
+
+
+def _problems(tmp_path: Path, text: str, **environment: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text, **environment)
+    return caught.value.problems
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    """Without a file and without variables, Surefoot observes and fails open."""
+    config = load.load(None, {})
+    assert config.webhook.mode is Mode.OBSERVE
+    assert config.webhook.bind == "127.0.0.1:8888"
+    assert config.webhook.failure_policy == "open"
+    assert config.webhook.unknown_nodes == "single"
+    assert config.webhook.narrow == 32
+    assert config.webhook.max_snapshot_age == 300.0
+    assert config.store.url == "redis://localhost:6379/0"
+    assert load.policy_of(config) == policy_of_scoring.DEFAULT
+
+
+def test_policy_keys_may_be_dotted_or_nested(tmp_path: Path) -> None:
+    """`gang.suspect: true` and `gang: {suspect: true}` say the same."""
+    dotted = _load(tmp_path, "policy: {gang.suspect: true, starvation.after: 5m, probation: 2h}")
+    nested = _load(
+        tmp_path, "policy: {gang: {suspect: true}, starvation: {after: 5m}, probation: 2h}"
+    )
+    assert dotted == nested
+    assert load.policy_of(dotted).gang.suspect
+    assert load.policy_of(dotted).probation_s == 7200.0
+
+
+def test_a_policy_key_given_in_both_ways_is_refused(tmp_path: Path) -> None:
+    """Nobody has to guess which of two values counts."""
+    (problem,) = _problems(tmp_path, "policy: {gang.suspect: true, gang: {suspect: false}}")
+    assert "given twice" in problem
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    """A variable replaces the field that its name spells."""
+    config = _load(
+        tmp_path,
+        "webhook: {mode: observe, narrow: 4}",
+        SUREFOOT_WEBHOOK__MODE="enforce",
+        SUREFOOT_WEBHOOK__MAX_SNAPSHOT_AGE="90s",
+        SUREFOOT_WEBHOOK__SCHEDULER_NAMES="surefoot, default-scheduler",
+        SUREFOOT_POLICY__GANG__SUSPECT="true",
+        SUREFOOT_STORE__SENTINEL__HOSTS="[a:26379, b:26379]",
+        SUREFOOT_STORE__SENTINEL__SERVICE="cache",
+    )
+    assert config.webhook.mode is Mode.ENFORCE
+    assert config.webhook.narrow == 4
+    assert config.webhook.max_snapshot_age == 90.0
+    assert config.webhook.scheduler_names == ("surefoot", "default-scheduler")
+    assert load.policy_of(config).gang.suspect
+    assert config.store.sentinel is not None
+    assert config.store.sentinel.hosts == ("a:26379", "b:26379")
+
+
+def test_every_field_has_a_variable_of_its_own() -> None:
+    """No two fields share a path or a variable, so none is out of reach."""
+    paths = [path for path, _ in load.leaves(SurefootConfig)]
+    assert len(set(paths)) == len(paths)
+    assert len({load.variable(path) for path in paths}) == len(paths)
+
+
+def test_every_threshold_of_the_policy_can_be_set() -> None:
+    """The section has a field for each leaf of `scoring.policy`, under a name of its own."""
+    wanted = {
+        ("policy", *(policies.camel(part) for part in path.split(".")))
+        for path, _, _ in policy_of_scoring.settings(policy_of_scoring.DEFAULT)
+    }
+    found = {path for path, _ in load.leaves(SurefootConfig) if path[0] == "policy"}
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("webhook: {mode: enforc}", "webhook.mode: 'enforc' is not allowed, allowed is observe, enforce, did you mean enforce?"),
+        ("webhook: {narow: 3}", "webhook.narow: no such field, did you mean narrow?"),
+        ("webhook: {maxSnapshotAge: 5}", "webhook.maxSnapshotAge: 5 has no unit, write it like 5s"),
+        ("webhook: {maxSnapshotAge: soon}", "webhook.maxSnapshotAge: 'soon' is no duration, write it like 300ms, 90s, 1m30s or 4h"),
+        ("webhook: {bind: here}", "webhook.bind: 'here' is no address, write it like 127.0.0.1:8888 or [::1]:8888"),
+        ("webhook: {bind: ':99999'}", "webhook.bind: ':99999' is no address, write it like 127.0.0.1:8888 or [::1]:8888"),
+        ("webhook: {narrow: -1}", "webhook.narrow: input should be greater than or equal to 0"),
+        ("store: {url: 'http://x'}", "store.url: must begin with redis://, rediss:// or unix:// and name a server"),
+        ("store: {tls: {cert: a.pem}}", "store.tls: cert and key come together"),
+        ("policy: {entrypolls: 3}", "policy.entrypolls: no such field, did you mean entryPolls?"),
+        ("policy: {entryPolls: 0}", "policy.entryPolls: 0 is out of range, allowed is 1 or more"),
+        ("policy: {staleAfter: 900s}", "policy.unknownAfter: must not be shorter than staleAfter"),
+        ("policy: {breaker.gangs: maybe}", "policy.breaker.gangs: 'maybe' is not allowed, allowed is refuse, admit"),
+        ("apiVersion: surefoot.dev/v2", "apiVersion: 'surefoot.dev/v2' is not allowed, allowed is surefoot.dev/v1alpha1, did you mean surefoot.dev/v1alpha1?"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_by_path_with_what_is_allowed(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    """Each mistake is one sentence that a person can act on."""
+    assert _problems(tmp_path, text) == [told]
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    """Nobody has to run it again for each."""
+    problems = _problems(tmp_path, "webhook: {mode: x, narrow: y}\nstore: {url: 1}")
+    assert [problem.split(":")[0] for problem in problems] == [
+        "webhook.mode",
+        "webhook.narrow",
+        "store.url",
+    ]
+
+
+def test_an_unknown_variable_is_refused() -> None:
+    """A slip in a variable's name does not vanish."""
+    with pytest.raises(ConfigError, match="did you mean SUREFOOT_WEBHOOK__MODE"):
+        load.load(None, {"SUREFOOT_WEBHOOK__MOD": "enforce"})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("webhook: [", "not YAML"),
+        ("- a\n- b", "must be a mapping"),
+        ("a: !!python/object:os.system {}", "not YAML"),
+    ],
+)
+def test_what_is_no_configuration_is_said_to_be_none(tmp_path: Path, text: str, told: str) -> None:
+    """Broken files end in a sentence, with the line where there is one."""
+    (problem,) = _problems(tmp_path, text)
+    assert told in problem
+
+
+def test_a_missing_file_and_a_huge_one_are_refused(tmp_path: Path) -> None:
+    """Neither ends in a traceback."""
+    with pytest.raises(ConfigError, match="No such file"):
+        load.load(tmp_path / "none.yaml", {})
+    huge = tmp_path / "huge.yaml"
+    huge.write_bytes(b"#" * (load.LARGEST_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        load.load(huge, {})
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ConfigError, match="not YAML"):
+        load.load(binary, {})
+
+
+def test_what_check_config_prints_is_itself_a_configuration(tmp_path: Path) -> None:
+    """The effective configuration loads again to the same values."""
+    import yaml
+
+    config = _load(tmp_path, "policy: {gang.suspect: true, staleAfter: 1m1s500ms}")
+    whole = yaml.safe_dump(config.model_dump(mode="json", by_alias=True))
+    assert _load(tmp_path, whole) == config
+
+
+@given(ms=st.integers(0, 10**9))
+def test_a_duration_that_is_shown_reads_back_as_itself(ms: int) -> None:
+    """`show` and `parse_s` are inverse to the millisecond."""
+    assert durations.parse_s(durations.show(ms / 1000)) == pytest.approx(ms / 1000)
+
+
+@pytest.mark.parametrize("text", ["", "5", "-3s", "1s junk", "s", "1d", "99999999999h", "1e3s"])
+def test_what_is_no_go_duration_is_refused(text: str) -> None:
+    """Only Go's own form is taken, within ten years."""
+    with pytest.raises(ValueError, match="duration|longer"):
+        durations.parse_s(text)

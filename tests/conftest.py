@@ -1,0 +1,1 @@
+"""Shared by all tests: `machines` and `strategies` are imported from this folder."""
