@@ -82,7 +82,7 @@ def webhook(config: SurefootConfig) -> Webhook:
             policy=policy,
             board=board,
             metrics=metrics,
-            record=lambda record: decisions.record(record.fields),
+            record=lambda record: decisions.append(record.encode()),
             version=VERSION,
             connected=lambda: reader.status.connected,
         )

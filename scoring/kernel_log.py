@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from scoring.kernel_clock import NO_STAMP, Stamp, stamp_of
 from scoring.kernel_origin import joined_to_kernel, of_kernel
@@ -25,6 +26,9 @@ _CANDIDATE: Final = re.compile(r"NVRM|nvidia-nvswitch")
 _MARKER: Final = re.compile(r"NVRM:|nvidia-nvswitch\d*:")
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _ADDRESS: Final = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?"
+_BUS_ID: Final = re.compile(
+    r"(?:PCI:)?(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,4}):([0-9a-f]{1,2})(?:\.([0-7]))?", re.IGNORECASE
+)
 _XID: Final = re.compile(
     r"NVRM:\s*(?:GPU\s?\d+:?\s+)?Xid\s*(?:\((?:PCI:)?(?P<pci>[0-9a-f:.]*)(?P<mig>[^)]{0,64})\))?"
     r"\s*:\s*(?P<code>\d{1,5})(?!\d)\s*,?\s*(?P<text>.*)",
@@ -87,19 +91,22 @@ def parse(text: str) -> KernelLog:
     )
 
 
+@lru_cache(maxsize=4096)
 def pci_address(text: str) -> str | None:
     """`0000:3b:00.0` for `3B:00`, `PCI:0000:3b:00`, `00000000:3B:00.0`; None if it is none."""
-    bare = text.strip().lower().removeprefix("pci:")
-    address, _, function = bare.partition(".")
-    parts = address.split(":")
-    if len(parts) == 2:
-        parts = ["0", *parts]
-    try:
-        domain, bus, device = (int(part, 16) for part in parts)
-        slot = int(function or "0", 16)
-    except ValueError:
+    match = _BUS_ID.fullmatch(text.strip())
+    if match is None:
         return None
-    return f"{domain:04x}:{bus:02x}:{device:02x}.{slot:x}"
+    domain, bus, device, function = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+class _Message(NamedTuple):
+    """One message of a driver, the prefix of the log taken off."""
+
+    text: str
+    stamp: Stamp
+    times: int
 
 
 class KernelLogReader:
@@ -114,11 +121,11 @@ class KernelLogReader:
 
     def feed(self, line: str) -> Iterator[KernelEvent]:
         """The events of one line, without its line break."""
-        for message, stamp, count in _messages(line):
+        for message in _messages(line):
             self.messages += 1
             event = self._read(message)
             if event is not None:
-                yield replace(event, unix_s=stamp.unix_s, clock_s=stamp.clock_s, count=count)
+                yield event
 
     def with_severity(self, events: list[KernelEvent]) -> Iterator[KernelEvent]:
         """`events` with the severity that a later detail line gave to a switch's error."""
@@ -128,20 +135,20 @@ class KernelLogReader:
             else:
                 yield event
 
-    def _read(self, message: str) -> KernelEvent | None:
-        xid = _XID.match(message)
+    def _read(self, message: _Message) -> KernelEvent | None:
+        xid = _XID.match(message.text)
         if xid:
             return _xid(xid, message)
-        sxid = _SXID.match(message)
+        sxid = _SXID.match(message.text)
         if sxid:
             return self._sxid(sxid, message)
-        uuid = _UUID.match(message)
+        uuid = _UUID.match(message.text)
         if uuid:
             self.uuids[pci_address(uuid["pci"]) or uuid["pci"]] = uuid["uuid"]
             return None
         return self._lost(message)
 
-    def _sxid(self, match: re.Match[str], message: str) -> Sxid | None:
+    def _sxid(self, match: re.Match[str], message: _Message) -> Sxid | None:
         """The first line of an error; its lines of detail only tell the severity."""
         pci, code, text = pci_address(match["pci"]), int(match["code"]), match["text"]
         key = (pci, code)
@@ -159,37 +166,49 @@ class KernelLogReader:
         link = _SWITCH_LINK.search(text)
         return Sxid(
             pci=pci,
-            line=message,
+            line=message.text,
+            unix_s=message.stamp.unix_s,
+            clock_s=message.stamp.clock_s,
+            count=message.times,
             code=code,
             text=text,
             fatal=fatal,
             link=int(link[1]) if link else None,
         )
 
-    def _lost(self, message: str) -> Lost | None:
+    def _lost(self, message: _Message) -> Lost | None:
         if self._spread_left:
             self._spread_left -= 1
-        if _FALLEN in message:
-            address = _OF_GPU.search(message)
+        if _FALLEN in message.text:
+            address = _OF_GPU.search(message.text)
             spread = self._spread_pci if self._spread_left else None
             self._spread_left = 0
-            return Lost(pci=pci_address(address[1]) if address else spread, line=message)
-        if _NAMES_GPU.match(message) and _OTHER_END not in message:
-            address = _OF_GPU.search(message)
+            return Lost(
+                pci=pci_address(address[1]) if address else spread,
+                line=message.text,
+                unix_s=message.stamp.unix_s,
+                clock_s=message.stamp.clock_s,
+                count=message.times,
+            )
+        if _NAMES_GPU.match(message.text) and _OTHER_END not in message.text:
+            address = _OF_GPU.search(message.text)
             self._spread_pci = pci_address(address[1]) if address else None
             self._spread_left = SPREAD_MAX
-        elif _OTHER_END in message:
+        elif _OTHER_END in message.text:
             self._spread_left = 0
         return None
 
 
-def _xid(match: re.Match[str], message: str) -> Xid:
+def _xid(match: re.Match[str], message: _Message) -> Xid:
     instances = {
         kind.upper(): int(number) for kind, number in _INSTANCE.findall(match["mig"] or "")
     }
     return Xid(
         pci=pci_address(match["pci"] or ""),
-        line=message,
+        line=message.text,
+        unix_s=message.stamp.unix_s,
+        clock_s=message.stamp.clock_s,
+        count=message.times,
         code=int(match["code"]),
         text=match["text"],
         gpu_instance=instances.get("I"),
@@ -216,9 +235,10 @@ def _line_end(text: str, start: int) -> int:
     return stop if bare < 0 else bare
 
 
-def _messages(line: str) -> Iterator[tuple[str, Stamp, int]]:
+def _messages(line: str) -> Iterator[_Message]:
     """The kernel's messages on one line, each with its time and how often it was printed."""
-    line = _ANSI.sub("", line)
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
     if line.startswith("{"):
         line = _from_json(line)
     marks = list(_MARKER.finditer(line))
@@ -232,14 +252,14 @@ def _messages(line: str) -> Iterator[tuple[str, Stamp, int]]:
     count = int(prefix["repeats"]) if prefix and prefix["repeats"] else 1
     ends = [*(mark.start() for mark in marks[1:]), len(line)]
     for mark, end in zip(marks, ends, strict=True):
-        yield line[mark.start() : end].rstrip(), stamp, count
+        yield _Message(line[mark.start() : end].rstrip(), stamp, count)
 
 
 def _from_json(line: str) -> str:
     """A record of `journalctl -o json` as a short line; as it is where it is none of the kernel's."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
     if record.get("_TRANSPORT") != "kernel" or not isinstance(record.get("MESSAGE"), str):
         return line

@@ -27,7 +27,7 @@ _BRACKET: Final = (
     r"\[\s*(?:[<+]?\s*\d+\.\d+>?(?:\s*<[^>]{0,20}>)?|[TC]\d+|\.\.\.|[^\[\]\"']{0,40}\d\d:\d\d[^\[\]\"']{0,40})"
     r"(?:,\s*\d+)?\s*\]"
 )
-_HOST: Final = r"[^\s:\"'\[\]()]+(?::[^\s:\"'\[\]()]+)*"
+_HOST: Final = r"[^\s\"'\[\]()]*[^\s:\"'\[\]()]"
 
 PREFIX: Final = re.compile(
     rf"""
@@ -36,17 +36,17 @@ PREFIX: Final = re.compile(
     (?:<(?P<priority>\d{{1,3}})>\s?(?:1\s)?)?
     (?:(?P<record>\d{{1,3}}),\d+,\d+,[^;]{{0,40}};)?    # /dev/kmsg
     (?:(?P<facility>[a-z]\w{{1,9}})\s*:(?:emerg|alert|crit|err|warn|notice|info|debug)\s*:)?
-    \s*
-    (?:(?:{_BRACKET})\s*)*
+    \s*+
+    (?:(?:{_BRACKET})\s*+)*+
     (?:(?:(?P<time>{_TIME})\s+)?
        (?:
          (?:{_HOST}\s+)?(?P<kernel>kernel)(?:\[\d+\])?(?::|\s+-\s+\S+\s+(?:-|\[.{{0,80}}?\]))
          |(?(time){_HOST})
        )?
     )
-    \s*
+    \s*+
     (?:message\ repeated\ (?P<repeats>\d+)\ times:\s*\[)?
-    \s*(?:(?:{_BRACKET})\s*)*
+    \s*+(?:(?:{_BRACKET})\s*+)*+
     """,
     re.VERBOSE | re.IGNORECASE,
 )

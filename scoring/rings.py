@@ -6,7 +6,7 @@ Sets of GPUs are bitmasks over the positions of a `Links` matrix; speeds are GB/
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -25,7 +25,7 @@ def positions(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def mask_of(members: Iterator[int] | Sequence[int]) -> int:
+def mask_of(members: Iterable[int]) -> int:
     """The bitmask of these positions."""
     mask = 0
     for position in members:

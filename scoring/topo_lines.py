@@ -74,8 +74,13 @@ _ANSI: Final = re.compile(
 )
 # Blanks of web pages, bars of tables, byte order marks.
 _BLANKS: Final = {0xA0: " ", 0x2007: " ", 0x202F: " ", ord("|"): "\t", 0xFEFF: None, 0: None}
-# Shell comments, quotes and prompts; then at most one `host:` as pdsh prints it.
-_LEAD: Final = re.compile(r"[\s#>$*`'\"]*(?:(?!GPU\d|NIC\d)[\w.-]{1,64}:[ \t]+)?\s*")
+# Shell comments, quotes and prompts; then at most one time stamp as container logs have it, and one
+# `host:` as pdsh prints it.
+_LEAD: Final = re.compile(
+    r"[\s#>$*`'\"]*"
+    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,+Z-]{5,40}\s(?:std(?:out|err) [FP] )?)?"
+    r"(?:(?!GPU\d|NIC\d)[\w.-]{1,64}:[ \t]+)?\s*"
+)
 
 _CLASS: Final = r"(?:X|SYS|SOC|NODE|PHB|PXB|PIX)"
 _WORD: Final = re.compile(rf"{_CLASS}|NV\d{{1,3}}")
@@ -119,11 +124,11 @@ def matrices(text: str) -> Iterator[Matrix]:
     """The matrices of `text` that have a row, in order. A header behind rows starts the next."""
     draft, headers = _Draft(), 0
     for raw in _ANSI.sub("", text).translate(_BLANKS).splitlines():
-        if not raw.strip() or len(raw) > MAX_LINE:
-            continue
-        lead = _LEAD.match(raw)
-        start = lead.end() if lead else 0
+        lead = _LEAD.match(raw) if len(raw) <= MAX_LINE else None
+        start = lead.end() if lead else len(raw)
         line = raw[start:]
+        if not line:
+            continue
         if not _take_row_line(draft, raw, start) and _is_header(line):
             named = {gpu for gpu in _columns(line) if gpu is not None}
             if draft.rows or named & draft.named:

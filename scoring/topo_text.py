@@ -72,9 +72,9 @@ def _resolve(matrix: Matrix) -> TopoText | None:
     columns, rows = _aligned(columns, rows, doubts)
     if matrix.ends_in_row:
         last = matrix.rows[-1].gpu
+        width = len(columns) + len(matrix.header.affinities)
         rows = tuple(
-            _without_cut_cell(row, rows, len(columns), doubts) if row.gpu == last else row
-            for row in rows
+            _without_cut_cell(row, rows, width, doubts) if row.gpu == last else row for row in rows
         )
     pairs = _pairs(columns, rows, doubts)
     alone = len(rows) == 1 and (matrix.header.affinities or len(rows[0].cells) > 1)

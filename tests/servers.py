@@ -113,7 +113,9 @@ def redis_server() -> str:
 
 
 @contextmanager
-def running(command: Sequence[str], log: Path, ready: Callable[[], bool]) -> Iterator[None]:
+def running(
+    command: Sequence[str], log: Path, ready: Callable[[], bool]
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server until the block ends, from the moment at which `ready` is true."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -123,7 +125,7 @@ def running(command: Sequence[str], log: Path, ready: Callable[[], bool]) -> Ite
         )
         if process.poll() is not None:
             pytest.fail(f"{command[0]} ended: {log.read_text(errors='replace')[-2000:]}")
-        yield
+        yield process
     finally:
         process.terminate()
         try:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from hypothesis import strategies as st
+
+from scoring.topo_text import TopoText, parse
 
 Pairs = Mapping[tuple[int, int], str]
 
@@ -79,3 +84,32 @@ def blanks(rows: Sequence[Sequence[str]], legend: str = LEGEND_M, width: int = 8
 
 def _devices(rows: Sequence[Sequence[str]]) -> int:
     return 1 + sum(cell not in AFFINITY and cell != "" for cell in rows[0])
+
+
+WORDS = st.sampled_from(["NV1", "NV4", "NV12", "NV18", "NV36", "SYS", "NODE", "PHB", "PXB", "PIX"])
+Made = tuple[int, dict[tuple[int, int], str]]
+
+
+class Layout(Protocol):
+    """`tabs` or `blanks`."""
+
+    def __call__(self, rows: Sequence[Sequence[str]], legend: str = ...) -> str:
+        """The text of a table."""
+        ...
+
+
+MESH = pairs(4, lambda i, j: "NV6" if i + j == 3 else "NV2")
+
+
+def read(text: str) -> TopoText:
+    """The matrix of `text`, which must have one."""
+    topo = parse(text)
+    assert topo is not None
+    return topo
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> Made:
+    """A matrix of 2 to 12 GPUs of any classes."""
+    count = draw(st.integers(2, 12))
+    return count, {key: draw(WORDS) for key in pairs(count, lambda _i, _j: "")}

@@ -38,7 +38,7 @@ class _Duration(click.ParamType[float]):
 @click.option(
     "--seen-ago",
     type=_Duration(),
-    default=0.0,
+    default="0",
     metavar="DURATION",
     help="Say that the nodes' last full sample is this old, like 90s.",
 )

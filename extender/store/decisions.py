@@ -76,14 +76,18 @@ class DecisionLog:
         self._deadline_s = time.monotonic() + deadline_s
         self._closing.set()
         self._news.set()
-        if self._thread.ident is not None:
+        if self._thread.ident is None:
+            self._give_up()
+        else:
             self._thread.join(deadline_s)
-        with self._lock:
-            self._dropped += len(self._waiting)
-            self._waiting.clear()
         self._client.close()
 
     def _run(self) -> None:
+        self._ship_all()
+        self._give_up()
+
+    def _ship_all(self) -> None:
+        """Ship whatever comes, until `close` is called and nothing waits, or its deadline."""
         backoff_s = FIRST_BACKOFF_S
         while self._waiting or not self._closing.is_set():
             if time.monotonic() >= self._deadline_s:
@@ -121,6 +125,11 @@ class DecisionLog:
             raise
         self._shipped += len(batch)
         return True
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._dropped += len(self._waiting)
+            self._waiting.clear()
 
     def _put_back(self, batch: list[bytes]) -> None:
         with self._lock:

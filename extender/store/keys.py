@@ -143,3 +143,8 @@ CHANGES_MAX: Final = 10_000
 """Entries kept in `changes`: a minute of a busy fleet of 5,000 nodes; who misses more reloads."""
 DECISIONS_MAX: Final = 50_000
 """Records kept in `decisions`."""
+
+
+def text_of(key: bytes) -> str:
+    """The name that a field of the cache is; whatever bytes it has, some name."""
+    return key.decode(errors="backslashreplace")

@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 
 from extender.store import keys
 from extender.store.errors import StoreError
+from extender.store.keys import text_of
 from extender.store.schema import Kind
 from extender.store.scripts import FIELDS
 
@@ -21,8 +22,8 @@ class Census:
 
     instance: bytes | None
     generation: int
-    nodes: frozenset[bytes]
-    seen: frozenset[bytes]
+    nodes: frozenset[str]
+    seen: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ class Contents:
         return Census(
             instance=self.instance,
             generation=self.generation,
-            nodes=frozenset(self.documents[Kind.NODE]),
-            seen=frozenset(self.seen),
+            nodes=frozenset(map(text_of, self.documents[Kind.NODE])),
+            seen=frozenset(map(text_of, self.seen)),
         )
 
 
@@ -108,8 +109,8 @@ def census(client: Redis) -> Census:
     return Census(
         instance=instance,
         generation=_generation(generation),
-        nodes=frozenset(nodes),
-        seen=frozenset(seen),
+        nodes=frozenset(map(text_of, nodes)),
+        seen=frozenset(map(text_of, seen)),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from extender.store import documents
 from extender.store.errors import DocumentError
+from extender.store.keys import text_of
 from extender.store.load import Contents
 from extender.store.schema import Kind
 from extender.store.scripts import Change
@@ -56,7 +57,7 @@ class Picture:
         }
         for kind, found in contents.documents.items():
             for key, raw in found.items():
-                self._take(kind, _text(key), raw)
+                self._take(kind, text_of(key), raw)
         self._fleet = Fleet(
             generation=contents.generation,
             now_s=contents.redis_s,
@@ -79,7 +80,7 @@ class Picture:
         targets: set[str] = set()
         touched: set[Kind] = set()
         for change in changes:
-            key = _text(change.id)
+            key = text_of(change.id)
             before = self._shelves[change.kind].get(key)
             after = self._take(change.kind, key, change.raw)
             touched.add(change.kind)
@@ -102,6 +103,10 @@ class Picture:
             if value.until_s is not None and value.until_s <= unix_s
         ]
         return self.apply(over) if over else frozenset()
+
+    def node_names(self) -> frozenset[NodeName]:
+        """The nodes that have a document which can be read."""
+        return frozenset(self._nodes)
 
     def fleet(self, generation: int, timeline: Timeline) -> Fleet:
         """The picture as a value, at the time line's now."""
@@ -182,7 +187,3 @@ class Picture:
             for name, node in self._nodes.items()
             if gpus and any(gpu.uuid in gpus for gpu in node.gpus)
         }
-
-
-def _text(key: bytes) -> str:
-    return key.decode(errors="backslashreplace")

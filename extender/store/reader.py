@@ -50,8 +50,7 @@ _log = structlog.get_logger("surefoot.store.reader")
 class _Adopted:
     """The data that the published Fleets are made of."""
 
-    census: Census
-    """As it was at the last full load; its generation goes on with the changes."""
+    instance: bytes | None
     generation: int
     picture: Picture
     timeline: Timeline
@@ -60,16 +59,15 @@ class _Adopted:
 
     def lost(self, instance: bytes | None, generation: int) -> bool:
         """Whether the cache is not the one that was adopted, or forgot some of it."""
-        return instance != self.census.instance or generation < self.generation
+        return instance != self.instance or generation < self.generation
 
     def mostly_in(self, found: Census) -> bool:
         """Whether enough of the adopted nodes are back, with a stamp where they had one."""
-        nodes = self.census.nodes
+        names, seen_s = self.picture.node_names(), self.timeline.seen_s
         back = sum(
-            name in found.nodes and (name in found.seen or name not in self.census.seen)
-            for name in nodes
+            name in found.nodes and (name in found.seen or name not in seen_s) for name in names
         )
-        return back >= BACK_RATIO * len(nodes)
+        return back >= BACK_RATIO * len(names)
 
 
 class Reader:
@@ -147,7 +145,7 @@ class Reader:
         timeline.replace_stamps(contents.seen)
         picture.expire(timeline.unix_s)
         self._adopted = _Adopted(
-            census=contents.census,
+            instance=contents.instance,
             generation=contents.generation,
             picture=picture,
             timeline=timeline,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from extender.store.keys import text_of
 from scoring.model import NodeName
 
 DEPARTURE_S: Final = 5.0
@@ -55,7 +56,7 @@ class Timeline:
         before, seen_s = self.seen_s, {}
         junk: dict[NodeName, str] = {}
         for key, stamp in raw.items():
-            name = _name(key)
+            name = NodeName(text_of(key))
             if self._raw.get(key) == stamp and name in before:
                 seen_s[name] = before[name]
             else:
@@ -69,7 +70,7 @@ class Timeline:
             return
         seen_s, junk = dict(self.seen_s), dict(self.junk)
         for key, stamp in news.items():
-            name = _name(key)
+            name = NodeName(text_of(key))
             seen_s.pop(name, None)
             junk.pop(name, None)
             if stamp is None:
@@ -91,7 +92,3 @@ class Timeline:
             seen_s[name] = min(int(stamp) / 1000 + self.offset_s, self.now_s)
         else:
             junk[name] = f"{stamp[:32]!r} is no time in ms"
-
-
-def _name(key: bytes) -> NodeName:
-    return NodeName(key.decode(errors="backslashreplace"))

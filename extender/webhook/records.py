@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from extender.config.model import Mode
 from extender.webhook.answers import Decision
 from scoring.model import Ask, Health, NodeName
@@ -36,6 +38,10 @@ class Record:
     """The snapshot's time: with the generation it fixes the answer."""
     policy: str
     """Digest of the policy."""
+
+    def encode(self) -> bytes:
+        """The record as JSON."""
+        return msgspec.json.encode(self.fields())
 
     def fields(self) -> dict[str, Any]:
         """The record as JSON has it."""

@@ -12,7 +12,7 @@ from scoring.health.causes import CATALOGUE
 from scoring.model import Health, Scope
 from scoring.signals.catalogue import Signal
 from scoring.signals.sampling import Sample
-from scoring.signals.thresholds import THRESHOLDS, Entry, Test, Threshold
+from scoring.signals.thresholds import THRESHOLDS, Comparison, Entry, Threshold
 
 Levels = Mapping[Signal, float]
 _Trips = Callable[[float, Levels], bool]
@@ -37,7 +37,7 @@ def _trips(threshold: Threshold, ratio: float = 1.0) -> _Trips:
     test, trip = threshold.test, threshold.trip
     if isinstance(trip, frozenset):
         return lambda value, _: _field(threshold, value) in trip
-    if test is Test.ANY_BIT and not isinstance(trip, Signal):
+    if test is Comparison.ANY_BIT and not isinstance(trip, Signal):
         bits = int(trip)
         return lambda value, _: bool(int(value) & bits)
     compare = _COMPARE[test]
@@ -47,10 +47,10 @@ def _trips(threshold: Threshold, ratio: float = 1.0) -> _Trips:
     return lambda value, _: compare(value, constant)
 
 
-_COMPARE: Final[Mapping[Test, Callable[[float, float], bool]]] = {
-    Test.AT_LEAST: operator.ge,
-    Test.ABOVE: operator.gt,
-    Test.BELOW: operator.lt,
+_COMPARE: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
+    Comparison.AT_LEAST: operator.ge,
+    Comparison.ABOVE: operator.gt,
+    Comparison.BELOW: operator.lt,
 }
 
 

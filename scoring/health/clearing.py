@@ -119,11 +119,8 @@ def _counted(was: OpenCause, needed: int) -> OpenCause | None:
 
 
 def _level(was: OpenCause, history: History, look: Look) -> OpenCause | None:
-    quiet = calm(look.sample, was.cause.id)
-    if quiet is None:
+    if not calm(look.sample, was.cause.id):
         return was
-    if not quiet:
-        return replace(was, clean_polls=0, clean_s=None)
     now = _clean(was, look)
     waited = _waited(now, look) >= exit_delay_s(history, look.policy)
     return None if waited and now.clean_polls >= look.policy.clean_polls else now

@@ -53,6 +53,8 @@ def _again(draft: Draft, was: OpenCause, finding: Finding) -> None:
             evidence=finding.evidence,
         )
         draft.open[finding.cause] = replace(was, cause=cause, repaired_s=None, clean_polls=0)
+    if not finding.linked:
+        draft.open[finding.cause] = replace(draft.open[finding.cause], linked=False)
     draft.raise_to(finding.cause, finding.state, finding.scope, finding.time_s)
 
 

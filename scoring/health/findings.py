@@ -19,6 +19,7 @@ class Finding:
     cause: str
     """`xid.79`, `sxid.20034`, ..."""
     time_s: float
+    """On the line of the polls."""
     state: Health
     """HEALTHY: only recorded (application faults, followers of another event)."""
     boot_id: str | None = None

@@ -38,6 +38,8 @@ class Poll:
     """The driver says that the GPU is gone, or lists fewer GPUs than at its start."""
     reset_s: float | None = None
     """The last GPU reset that the agent knows of; it may be said again in each poll."""
+    job_faults: frozenset[str] = frozenset()
+    """Workloads that fail on other GPUs too (`pattern.of_jobs`): their faults here are theirs."""
 
 
 class Change(StrEnum):
@@ -84,6 +86,7 @@ def fold(record: GpuRecord, poll: Poll, policy: Policy = DEFAULT) -> Folded:
     full = newer and sample is not None and sample.full and not poll.lost
     if newer:
         _judge(draft, record, poll)
+    draft.incidents = tuple(i for i in draft.incidents if i.workload not in poll.job_faults)
     events.note_pattern(draft, poll.time_s if newer else record.time_s)
     after = replace(
         record,

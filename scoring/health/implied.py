@@ -9,7 +9,8 @@ from scoring.model import Cause, Health, Node, Scope
 def open_causes(node: Node) -> tuple[tuple[Cause, ...], ...]:
     """For each GPU of `node`, every cause that is open on it: its own, the node's, the implied."""
     shared = node.causes + _missing_gpus(node) + topology.fabric_problems(node.fabric)
-    missing_links = topology.missing_links(node.links)
+    models = tuple(gpu.model for gpu in node.gpus)
+    missing_links = topology.missing_links(node.links, models)
     return tuple(
         gpu.causes + shared + missing_links.get(position, ())
         for position, gpu in enumerate(node.gpus)

@@ -81,6 +81,12 @@ def judged(incidents: Iterable[Incident], policy: Policy) -> Health:
     return Health.SUSPECT if any(count > 1 for count in codes.values()) else Health.HEALTHY
 
 
+def of_jobs(gpus: Iterable[Iterable[Incident]]) -> frozenset[str]:
+    """The workloads that fail on several GPUs: it is they, and no GPU is to blame for them."""
+    seen = Counter(workload for incidents in gpus for workload in _workloads(incidents))
+    return frozenset(workload for workload, count in seen.items() if count > 1)
+
+
 def described(incidents: Iterable[Incident]) -> str:
     """The incidents in a few words."""
     each = list(incidents)

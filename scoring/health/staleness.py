@@ -23,7 +23,8 @@ class Freshness(StrEnum):
 
 def freshness(fleet: Fleet, name: NodeName, policy: Policy) -> tuple[Freshness, float]:
     """The freshness of a node now, and the time on the fleet's line at which it will be worse
-    unless a sample arrives (infinity: never)."""
+    unless a sample arrives (infinity: never).
+    """
     seen_s = fleet.seen_s.get(name)
     if seen_s is None:
         return Freshness.SILENT, math.inf

@@ -59,10 +59,6 @@ class Sample:
         return not self.missing and bool(self.levels)
 
 
-EMPTY: Final = Sample(levels=MappingProxyType({}), missing=HEARTBEATS)
-"""The sample of a GPU that the source named and said nothing about."""
-
-
 def sample(
     reading: Reading, expected: frozenset[Signal], baseline: Baseline | None = None
 ) -> tuple[Sample, Baseline]:

@@ -25,7 +25,7 @@ class Entry(StrEnum):
     RATE = "rate"
 
 
-class Test(StrEnum):
+class Comparison(StrEnum):
     """How a value is compared with the trip level."""
 
     AT_LEAST = "at_least"
@@ -34,15 +34,13 @@ class Test(StrEnum):
     ANY_BIT = "any_bit"
     ONE_OF = "one_of"
 
-    __test__ = False  # no case of pytest's
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
     """A signal's value that means trouble. A RATE is per second, everything else is the value."""
 
     signal: Signal
-    test: Test
+    test: Comparison
     trip: float | Signal | frozenset[int]
     """A level, the signal that holds the level, or the codes of ONE_OF."""
     cause: str
@@ -87,7 +85,7 @@ def _flag(
 ) -> Threshold:
     return Threshold(
         signal=signal,
-        test=Test.AT_LEAST,
+        test=Comparison.AT_LEAST,
         trip=at_least,
         cause=cause,
         entry=Entry.FLAG,
@@ -108,7 +106,7 @@ def _code(
 ) -> Threshold:
     return Threshold(
         signal=signal,
-        test=Test.ONE_OF,
+        test=Comparison.ONE_OF,
         trip=frozenset(codes),
         cause=cause,
         entry=Entry.FLAG,
@@ -119,11 +117,11 @@ def _code(
     )
 
 
-def _level(signal: Signal, test: Test, trip: float | Signal, cause: str) -> Threshold:
+def _level(signal: Signal, test: Comparison, trip: float | Signal, cause: str) -> Threshold:
     return Threshold(signal=signal, test=test, trip=trip, cause=cause, entry=Entry.LEVEL)
 
 
-def _rate(signal: Signal, test: Test, trip: float | Signal, cause: str) -> Threshold:
+def _rate(signal: Signal, test: Comparison, trip: float | Signal, cause: str) -> Threshold:
     return Threshold(signal=signal, test=test, trip=trip, cause=cause, entry=Entry.RATE)
 
 
@@ -138,7 +136,7 @@ THRESHOLDS: Final[tuple[Threshold, ...]] = (
     _code(_ACTION, {5}, "recovery.action", state=Health.DEGRADED, scope=Scope.FABRIC),
     _flag(_ACTION, "recovery.action", UNKNOWN_ACTION, state=_RESET),
     _flag(Signal.ECC_DBE, "ecc.dbe"),
-    _rate(Signal.ECC_SBE, Test.AT_LEAST, SBE_PER_S, "ecc.sbe_rate"),
+    _rate(Signal.ECC_SBE, Comparison.AT_LEAST, SBE_PER_S, "ecc.sbe_rate"),
     _flag(Signal.SRAM_THRESHOLD, "ecc.sram_threshold"),
     _flag(Signal.MEMORY_UNREPAIRABLE, "memory.unrepairable"),
     _flag(Signal.REMAP_PENDING, "remap.pending"),
@@ -147,24 +145,24 @@ THRESHOLDS: Final[tuple[Threshold, ...]] = (
     _flag(Signal.BANKS_EXHAUSTED, "remap.rows"),
     _flag(Signal.PAGES_PENDING, "pages.pending"),
     _flag(Signal.RETIRED_PAGES, "pages.exhausted", RETIRED_PAGES_MAX),
-    _level(Signal.CLOCK_EVENTS, Test.ANY_BIT, HW_SLOWDOWN | POWER_BRAKE, "throttle.hw"),
-    _level(Signal.CLOCK_EVENTS, Test.ANY_BIT, SW_THERMAL | HW_THERMAL, "throttle.thermal"),
-    _rate(Signal.POWER_BRAKE_S, Test.ABOVE, SLOWED_SHARE, "throttle.hw"),
-    _rate(Signal.HW_THERMAL_S, Test.ABOVE, SLOWED_SHARE, "throttle.thermal"),
-    _rate(Signal.SW_THERMAL_S, Test.ABOVE, SLOWED_SHARE, "throttle.thermal"),
-    _level(Signal.TEMP_MARGIN_C, Test.BELOW, Signal.SLOWDOWN_MARGIN_C, "thermal"),
-    _level(Signal.PCIE_WIDTH, Test.BELOW, Signal.PCIE_WIDTH_MAX, "pcie.width"),
-    _rate(Signal.PCIE_REPLAYS, Test.ABOVE, Signal.PCIE_REPLAY_LIMIT, "pcie.replay"),
-    _level(Signal.NVLINKS_ACTIVE, Test.BELOW, Signal.NVLINKS_EXPECTED, "nvlink.down"),
-    _rate(Signal.NVLINK_CRC_ERRORS, Test.AT_LEAST, NVLINK_CRC_FAIL_PER_S, "nvlink.errors"),
-    _rate(Signal.NVLINK_REPLAYS, Test.AT_LEAST, NVLINK_EVENT_PER_S, "nvlink.errors"),
-    _rate(Signal.NVLINK_RECOVERIES, Test.AT_LEAST, NVLINK_EVENT_PER_S, "nvlink.errors"),
-    _rate(Signal.NVLINK_RECOVERY_FAILURES, Test.ABOVE, 0.0, "nvlink.errors"),
-    _level(Signal.NVLINK_BER, Test.ABOVE, NVLINK_BER_MAX, "nvlink.errors"),
-    _rate(Signal.NVLINK_CRC_ERRORS, Test.ABOVE, 0.0, "nvlink.crc"),
+    _level(Signal.CLOCK_EVENTS, Comparison.ANY_BIT, HW_SLOWDOWN | POWER_BRAKE, "throttle.hw"),
+    _level(Signal.CLOCK_EVENTS, Comparison.ANY_BIT, SW_THERMAL | HW_THERMAL, "throttle.thermal"),
+    _rate(Signal.POWER_BRAKE_S, Comparison.ABOVE, SLOWED_SHARE, "throttle.hw"),
+    _rate(Signal.HW_THERMAL_S, Comparison.ABOVE, SLOWED_SHARE, "throttle.thermal"),
+    _rate(Signal.SW_THERMAL_S, Comparison.ABOVE, SLOWED_SHARE, "throttle.thermal"),
+    _level(Signal.TEMP_MARGIN_C, Comparison.BELOW, Signal.SLOWDOWN_MARGIN_C, "thermal"),
+    _level(Signal.PCIE_WIDTH, Comparison.BELOW, Signal.PCIE_WIDTH_MAX, "pcie.width"),
+    _rate(Signal.PCIE_REPLAYS, Comparison.ABOVE, Signal.PCIE_REPLAY_LIMIT, "pcie.replay"),
+    _level(Signal.NVLINKS_ACTIVE, Comparison.BELOW, Signal.NVLINKS_EXPECTED, "nvlink.down"),
+    _rate(Signal.NVLINK_CRC_ERRORS, Comparison.AT_LEAST, NVLINK_CRC_FAIL_PER_S, "nvlink.errors"),
+    _rate(Signal.NVLINK_REPLAYS, Comparison.AT_LEAST, NVLINK_EVENT_PER_S, "nvlink.errors"),
+    _rate(Signal.NVLINK_RECOVERIES, Comparison.AT_LEAST, NVLINK_EVENT_PER_S, "nvlink.errors"),
+    _rate(Signal.NVLINK_RECOVERY_FAILURES, Comparison.ABOVE, 0.0, "nvlink.errors"),
+    _level(Signal.NVLINK_BER, Comparison.ABOVE, NVLINK_BER_MAX, "nvlink.errors"),
+    _rate(Signal.NVLINK_CRC_ERRORS, Comparison.ABOVE, 0.0, "nvlink.crc"),
     Threshold(
         signal=Signal.FABRIC_STATE,
-        test=Test.ONE_OF,
+        test=Comparison.ONE_OF,
         trip=frozenset({1, 2}),
         cause="fabric.state",
         entry=Entry.LEVEL,
@@ -183,5 +181,5 @@ THRESHOLDS: Final[tuple[Threshold, ...]] = (
     _flag(Signal.HEALTH_WATCH, "dcgm.warn", WARN),
     _flag(Signal.HEALTH_WATCH_LINKS, "dcgm.fail", FAIL, scope=Scope.LINK),
     _flag(Signal.HEALTH_WATCH_LINKS, "dcgm.warn", WARN, scope=Scope.LINK),
-    _level(Signal.HEALTH_WATCH_LEVELS, Test.AT_LEAST, WARN, "dcgm.warn"),
+    _level(Signal.HEALTH_WATCH_LEVELS, Comparison.AT_LEAST, WARN, "dcgm.warn"),
 )

@@ -56,7 +56,7 @@ ACTIONS: Final[Mapping[int, Action]] = {
     )
 }
 
-_CHANGED_TO: Final = re.compile(r"\bto\s+(0x[0-9a-f]+|\d+)(?![0-9a-fx])", re.IGNORECASE)
+_CHANGED_TO: Final = re.compile(r"\bto\s+(?:0x([0-9a-f]{1,8})|([0-9]{1,9}))\b", re.IGNORECASE)
 
 
 def action_of(value: int) -> Action:
@@ -69,4 +69,6 @@ def action_of(value: int) -> Action:
 def stated(text: str) -> Action | None:
     """The action that the text of an XID 154 changed to; None where the text is cut."""
     match = _CHANGED_TO.search(text)
-    return action_of(int(match[1], 0)) if match else None
+    if match is None:
+        return None
+    return action_of(int(match[1], 16) if match[1] else int(match[2]))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from machines import a100_pcie_pairs, b200_with_gpu_off_fabric, dgx1v, dgx_h100, pcie_l40s4
 
 from scoring.links import Links, links_of, nvlinks
+from scoring.model import Node
 from scoring.rings import full_mask, islands, mask_of, positions, ring
 
 
@@ -44,7 +45,7 @@ def test_islands_partition_the_positions(links: Links, data: st.DataObject) -> N
         (b200_with_gpu_off_fabric(2), (0xFB, 0x04)),
     ],
 )
-def test_islands_of_machines(node, expected) -> None:  # type: ignore[no-untyped-def]
+def test_islands_of_machines(node: Node, expected: tuple[int, ...]) -> None:
     """Switch, cube mesh, bridges, none, and one GPU off the fabric."""
     assert islands(node.links) == expected
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -297,7 +298,7 @@ def test_stored_junk_is_told_apart(raw: bytes, problem: str) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=12,
 )
@@ -309,8 +310,25 @@ def test_a_document_is_read_or_refused(kind: str, data: st.DataObject) -> None:
     fields = data.draw(
         st.dictionaries(
             st.sampled_from(
-                ["metadata", "gpus", "links", "causes", "fabric", "epoch", "seq", "count", "uid"]
-                + ["key", "members", "target", "state", "until", "pool", "node", "convention"]
+                [
+                    "metadata",
+                    "gpus",
+                    "links",
+                    "causes",
+                    "fabric",
+                    "epoch",
+                    "seq",
+                    "count",
+                    "uid",
+                    "key",
+                    "members",
+                    "target",
+                    "state",
+                    "until",
+                    "pool",
+                    "node",
+                    "convention",
+                ]
             ),
             JSON,
         )
@@ -325,18 +343,11 @@ def test_a_document_is_read_or_refused(kind: str, data: st.DataObject) -> None:
 @given(st.binary(max_size=64) | st.text(max_size=64).map(str.encode))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     """No input at all makes the parser fail in another way."""
-    try:
-        documents.parse(content)
-    except DocumentError as error:
-        assert str(error)
+    with suppress(DocumentError):
+        assert isinstance(documents.parse(content), list)
 
 
 @given(JSON)
 def test_what_is_kept_is_what_was_given(extra: Any) -> None:
     """The store keeps unknown fields as they were, whatever they hold."""
-    try:
-        document = documents.check(body(extra=extra))
-    except DocumentError as error:
-        assert "JSON" in str(error)  # noqa: PT017 - integers beyond JSON's may be refused
-        return
-    assert document.encoded == msgspec.json.encode(body(extra=extra))
+    assert documents.check(body(extra=extra)).encoded == msgspec.json.encode(body(extra=extra))

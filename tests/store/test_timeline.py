@@ -32,7 +32,7 @@ def test_time_never_goes_back() -> None:
     assert line.now_s == 1002.0
 
 
-@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+@pytest.mark.parametrize("jump_s", [3600.0, -500.0])
 def test_a_departing_clock_leaves_ages_as_they_are_until_the_next_stamp(jump_s: float) -> None:
     """A failover to a server with another clock makes nothing older or younger."""
     line = Timeline(1000.0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from redis import Redis
 from servers import eventually
 
-from extender.store import documents
+from extender.store import documents, keys
 from extender.store.connect import StoreSettings
 from extender.store.documents import Document
 from extender.store.reader import Reader
+from extender.store.schema import Kind
+from extender.store.scripts import FIELDS
 from extender.store.status import Status
 from scoring.model import Fleet, NodeName
 
@@ -90,3 +93,19 @@ def override(target: str, **more: Any) -> Document:
     """An Override document that denies, checked."""
     fields = {"verdict": "deny", "who": "oncall", "why": "burns", **more}
     return other("Override", target=target, **fields)
+
+
+def write_raw(client: Redis, kind: Kind, key: str, raw: bytes) -> None:
+    """Write past the writer, as a broken or newer one might, and announce it."""
+    client.eval(
+        """redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+        local generation = redis.call('INCR', KEYS[2])
+        redis.call('XADD', KEYS[3], generation .. '-1', 'kind', ARGV[1], 'id', ARGV[2])""",
+        3,
+        FIELDS[kind].name,
+        keys.GENERATION.name,
+        keys.CHANGES.name,
+        kind,
+        key,
+        raw,
+    )
