@@ -44,7 +44,7 @@ _UUID: Final = re.compile(
     rf"NVRM:\s*GPU at (?:PCI:)?(?P<pci>{_ADDRESS}):?\s+(?P<uuid>GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})",
     re.IGNORECASE,
 )
-_OF_GPU: Final = re.compile(rf"(?<![0-9a-f:.])({_ADDRESS})(?![0-9a-f])", re.IGNORECASE)
+_OF_GPU: Final = re.compile(rf"(?<![0-9a-f.])(?<![0-9a-f]:)({_ADDRESS})(?![0-9a-f])", re.IGNORECASE)
 _FALLEN: Final = "fallen off the bus"
 _NAMES_GPU: Final = re.compile(
     rf"NVRM:\s*The NVIDIA GPU (?:at )?(?:PCI:)?{_ADDRESS}", re.IGNORECASE

@@ -92,7 +92,7 @@ def pod_of(job: Job, member: int, *, tried: bool = False) -> dict[str, Any]:
         "metadata": {
             "name": pod_name(job, member),
             "namespace": NAMESPACE,
-            "uid": f"{job.name}-{member}-uid",
+            "uid": pod_uid(job, member),
             "labels": labels,
         },
         "spec": {
@@ -108,3 +108,8 @@ def pod_of(job: Job, member: int, *, tried: bool = False) -> dict[str, Any]:
 def pod_name(job: Job, member: int) -> str:
     """The name of one member."""
     return f"{job.name}-{member}"
+
+
+def pod_uid(job: Job, member: int) -> str:
+    """Its uid; a member that is started again keeps it here."""
+    return f"{pod_name(job, member)}-uid"

@@ -148,10 +148,10 @@ def _fold(
     judged = _without_cleared(
         list(chain.from_iterable(_incident(i, rules, peer_fault=peer_fault) for i in incidents))
     )
-    said = max((i for i, j in enumerate(judged) if j.effect.action is not None), default=None)
-    if said is not None:
+    stated = [(i, said) for i, j in enumerate(judged) if (said := j.effect.action) is not None]
+    if stated:
         branch = branch or FIRST_BRANCH_OF_154
-        judged = _after_154(judged, said, branch)
+        judged = _after_154(judged, *stated[-1], branch)
     if reading is not None:
         judged = [_settled(j, reading, branch) for j in judged]
     if any(j.id == LOST_XID and j.state is not None for j in judged):
@@ -199,23 +199,17 @@ def _without_cleared(judged: list[_Judged]) -> list[_Judged]:
     return kept
 
 
-def _after_154(judged: list[_Judged], said: int, branch: int) -> list[_Judged]:
+def _after_154(judged: list[_Judged], at: int, action: Action, branch: int) -> list[_Judged]:
     """Apply the last recovery action that the log states: it speaks about all before it."""
-    action = judged[said].effect.action
-    if action is None:
-        return judged
-    return [
-        _settled(item, action, branch) if i < said else item
-        for i, item in enumerate(judged)
-        if i >= said or item.id != AUTHORITY
-    ]
+    before = [_settled(item, action, branch) for item in judged[:at] if item.id != AUTHORITY]
+    return [*before, *judged[at:]]
 
 
 def _settled(item: _Judged, action: Action, branch: int | None) -> _Judged:
     """`item` under the driver's verdict. Only faults that need a repair are open to it, and only
     where the driver's branch links their code to it; a graver verdict opens a cause of its own.
     """
-    if item.effect.action is not None:
+    if item.id == AUTHORITY:
         return dataclasses.replace(item, state=action.state, scope=action.scope)
     if item.state is None or not Health.RESET_REQUIRED <= item.state < Health.FAILED:
         return item

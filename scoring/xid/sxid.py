@@ -76,44 +76,13 @@ _ALWAYS_FATAL: Final[Mapping[str, tuple[int, ...]]] = {
     "the crossbar broke its protocol": tuple(range(23001, 23018)),
 }
 _SPECIAL: Final[tuple[SxidEntry, ...]] = (
-    SxidEntry(
-        code=10004,
-        kind=SxidClass.THERMAL,
-        meaning="the NVSwitch slows down: too hot",
-        state=Health.SUSPECT,
-    ),
-    SxidEntry(
-        code=10005,
-        kind=SxidClass.THERMAL,
-        meaning="the NVSwitch has cooled down",
-        clears=frozenset((10004,)),
-    ),
-    SxidEntry(
-        code=11004,
-        kind=SxidClass.PORT,
-        meaning="access between partitions refused: check the partitions",
-        state=Health.SUSPECT,
-    ),
-    SxidEntry(
-        code=12028,
-        kind=SxidClass.PORT,
-        meaning="traffic of the GPU at one port is stuck until its guest restarts",
-        state=Health.DEGRADED,
-    ),
-    SxidEntry(
-        code=19084,
-        kind=SxidClass.PORT,
-        meaning="heartbeat lost: all GPUs and NVSwitches must be reset",
-        state=Health.RESET_REQUIRED,
-        scope=Scope.NODE,
-    ),
-    SxidEntry(
-        code=20012,
-        kind=SxidClass.PORT,
-        meaning="broken connection: a cable, or one side shut down alone",
-        state=Health.DEGRADED,
-    ),
-)
+    SxidEntry(code=10004, kind=SxidClass.THERMAL, meaning="the NVSwitch slows down: too hot", state=Health.SUSPECT),
+    SxidEntry(code=10005, kind=SxidClass.THERMAL, meaning="the NVSwitch has cooled down", clears=frozenset((10004,))),
+    SxidEntry(code=11004, kind=SxidClass.PORT, meaning="access between partitions refused: check the partitions", state=Health.SUSPECT),
+    SxidEntry(code=12028, kind=SxidClass.PORT, meaning="traffic of the GPU at one port is stuck until its guest restarts", state=Health.DEGRADED),
+    SxidEntry(code=19084, kind=SxidClass.PORT, meaning="heartbeat lost: all GPUs and NVSwitches must be reset", state=Health.RESET_REQUIRED, scope=Scope.NODE),
+    SxidEntry(code=20012, kind=SxidClass.PORT, meaning="broken connection: a cable, or one side shut down alone", state=Health.DEGRADED),
+)  # fmt: skip
 
 SXIDS: Final[Mapping[int, SxidEntry]] = {
     entry.code: entry
