@@ -9,7 +9,9 @@ from typing import Any, Final
 import structlog
 from structlog.typing import Processor
 
-LEVELS: Final = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
+LEVELS: Final = {
+    name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")
+}
 
 
 def configure(*, as_json: bool, level: str) -> None:
@@ -20,9 +22,7 @@ def configure(*, as_json: bool, level: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
-    last: Any = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
-    )
+    last: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[*shared, last],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -30,7 +30,9 @@ def configure(*, as_json: bool, level: str) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared)
+    )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(LEVELS[level], logging.WARNING))

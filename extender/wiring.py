@@ -27,11 +27,12 @@ log = structlog.get_logger()
 def store_settings(config: SurefootConfig) -> StoreSettings:
     """How to reach the cache that a configuration names."""
     store = config.store
-    tls = store.tls and Tls(ca=_path(store.tls.ca), cert=_path(store.tls.cert), key=_path(store.tls.key))
-    sentinel = store.sentinel and SentinelSettings(
-        hosts=tuple(model.address(host) for host in store.sentinel.hosts),
-        service=store.sentinel.service,
-    )
+    tls, sentinel = None, None
+    if store.tls is not None:
+        tls = Tls(ca=_path(store.tls.ca), cert=_path(store.tls.cert), key=_path(store.tls.key))
+    if store.sentinel is not None:
+        hosts = tuple(model.address(host) for host in store.sentinel.hosts)
+        sentinel = SentinelSettings(hosts=hosts, service=store.sentinel.service)
     return StoreSettings(
         url=store.url,
         sentinel=sentinel,
@@ -70,9 +71,7 @@ def webhook(config: SurefootConfig) -> Webhook:
     policy = load.policy_of(config)
     settings = store_settings(config)
     board = Board(policy, time.monotonic, config.webhook.max_snapshot_age)
-    reader = Reader(
-        settings, board.publish, max_snapshot_age_s=config.webhook.max_snapshot_age
-    )
+    reader = Reader(settings, board.publish, max_snapshot_age_s=config.webhook.max_snapshot_age)
     decisions = DecisionLog(settings)
     metrics = Metrics(VERSION)
     _watch(metrics, board, reader, decisions)
@@ -91,9 +90,7 @@ def webhook(config: SurefootConfig) -> Webhook:
 
 
 def _watch(metrics: Metrics, board: Board, reader: Reader, decisions: DecisionLog) -> None:
-    metrics.watch(
-        "surefoot_snapshot_age_seconds", "Since the cache was last heard.", board.age_s
-    )
+    metrics.watch("surefoot_snapshot_age_seconds", "Since the cache was last heard.", board.age_s)
     metrics.watch(
         "surefoot_snapshot_generation",
         "Generation of the snapshot that answers rest on.",

@@ -82,9 +82,7 @@ class Candidate:
         return tuple(gpu.uuid for i, gpu in enumerate(self.node.gpus) if positions >> i & 1)
 
 
-def candidate(
-    fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] = ()
-) -> Candidate:
+def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] = ()) -> Candidate:
     """`node` as it stands in `fleet`, with the pods of uid `gone` imagined away."""
     fresh, changes_at_s = freshness(fleet, node.name, policy)
     breaker = breaker_of(node, fleet, policy)
@@ -132,9 +130,7 @@ def _states(
     return tuple(found)
 
 
-def _held(
-    node: Node, allocations: Iterable[Allocation], gone: frozenset[str]
-) -> tuple[int, int]:
+def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -> tuple[int, int]:
     """The positions that pods are known to hold, and how many more are held we know not which.
 
     MIG devices and shares hold no whole GPU.
@@ -142,7 +138,10 @@ def _held(
     position = {gpu.uuid: i for i, gpu in enumerate(node.gpus)}
     held, nameless = 0, 0
     for allocation in allocations:
-        if allocation.uid in gone or resources.kind_of(allocation.resource) is not ResourceKind.WHOLE:
+        if (
+            allocation.uid in gone
+            or resources.kind_of(allocation.resource) is not ResourceKind.WHOLE
+        ):
             continue
         if allocation.gpus is None:
             nameless += allocation.count
@@ -183,9 +182,7 @@ def _in_force(fleet: Fleet, target: str) -> Override | None:
     return word
 
 
-def _blocked(
-    node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy: Policy
-) -> bool:
+def _blocked(node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy: Policy) -> bool:
     if node.mode is AllocationMode.DRA:
         return False
     return any(

@@ -17,6 +17,7 @@ from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import Ask, GpuUuid, Health, NodeName, OverrideVerdict, ResourceKind, WorkClass
 from scoring.picture import Picture
+from scoring.rank import Parts
 from scoring.reasons import Reason
 
 CURES: Final[Mapping[Health, str]] = MappingProxyType(
@@ -55,7 +56,7 @@ class NodeAccount:
     reason: Reason | None
     rank: float | None
     """None where the pod may not go there."""
-    parts: rank.Parts | None
+    parts: Parts | None
     set: tuple[GpuUuid, ...]
     """The GPUs that the rank rests on: predicted unless a plan or DRA enforces them."""
     evidence: tuple[Evidence, ...]

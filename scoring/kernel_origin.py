@@ -40,7 +40,7 @@ PREFIX: Final = re.compile(
     (?:(?:{_BRACKET})\s*+)*+
     (?:(?:(?P<time>{_TIME})\s+)?
        (?:
-         (?:{_HOST}\s+)?(?P<kernel>kernel)(?:\[\d+\])?(?::|\s+-\s+\S+\s+(?:-|\[.{{0,80}}?\]))
+         (?:{_HOST}\s+)?(?:kern\.\w+\s+)?(?P<kernel>kernel)(?:\[\d+\])?(?::|\s+-\s+\S+\s+(?:-|\[.{{0,80}}?\]))
          |(?(time){_HOST})
        )?
     )

@@ -67,7 +67,8 @@ def speed_gbps(word: str, per_nvlink_gbps: float) -> float:
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
     """The symmetric link matrix of one node. Equal matrices are one object (see `links_of`), so
-    that answers about a shape are computed once for a whole fleet."""
+    that answers about a shape are computed once for a whole fleet.
+    """
 
     words: tuple[tuple[str, ...], ...]
     gbps: tuple[tuple[float, ...], ...]

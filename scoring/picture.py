@@ -39,7 +39,8 @@ def picture(fleet: Fleet, policy: Policy) -> Picture:
 
 def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
     """The picture of `fleet`, which differs from the old one in the nodes `names` at most: in their
-    documents, allocations, overrides or breakers. See `due` for those that time changes."""
+    documents, allocations, overrides or breakers. See `due` for those that time changes.
+    """
     candidates = dict(old.candidates)
     names = list(names)
     for name in names:
@@ -58,7 +59,8 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
 
 def due(old: Picture, fleet: Fleet) -> list[NodeName]:
     """The nodes that the passing of time changes between `old` and `fleet`: telemetry that grew too
-    old or came back, overrides and breakers that ran out."""
+    old or came back, overrides and breakers that ran out.
+    """
     before_s, after_s, now_s = old.fleet.seen_s, fleet.seen_s, fleet.now_s
     return [
         name

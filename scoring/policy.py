@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -251,7 +252,7 @@ class Policy:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
             if (
-                value != value
+                math.isnan(value)
                 or (low is not None and value < low)
                 or (high is not None and value > high)
             ):

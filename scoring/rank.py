@@ -75,7 +75,8 @@ def rank(found: Parts, policy: Policy) -> float:
 
 def domain_penalty(domain_ratio: float, policy: Policy) -> float:
     """What a rank loses for this closeness: the one part that differs between gangs, kept apart so
-    that the rest is computed once for all of them."""
+    that the rest is computed once for all of them.
+    """
     weights = policy.rank
     total = weights.health + weights.links + weights.fragmentation + weights.domain
     return weights.domain * (1.0 - domain_ratio) / total
@@ -88,7 +89,8 @@ def points(value: float) -> int:
 
 def handed_out(candidate: Candidate, judgement: Judgement) -> subsets.Subset | None:
     """The set that the rank rests on: the best where a plan is honoured, else the worst that may
-    come. None: no GPU is known."""
+    come. None: no GPU is known.
+    """
     pick = subsets.best if judgement.chosen else subsets.worst
     return pick(candidate.node.links, judgement.reach, judgement.count, must=judgement.must)
 
@@ -108,7 +110,8 @@ def _health(candidate: Candidate, need: Need, judgement: Judgement) -> float:
 
 def _links(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> float:
     """The slowest link of the set, on a logarithmic scale: from PCIe to NVLink is the step that
-    matters, not from one NVLink generation to the next."""
+    matters, not from one NVLink generation to the next.
+    """
     if need.kind is not ResourceKind.WHOLE or need.count == 1:
         return 1.0
     found = handed_out(candidate, judgement)

@@ -21,7 +21,6 @@ from scoring.policy import Policy
 from scoring.reasons import Reason
 from scoring.verdict import judge
 
-
 Penalty = Callable[[NodeName], float]
 
 
@@ -89,7 +88,9 @@ def changed(
     return Ranking(old.need, ranks, vetoes, tuple(order))
 
 
-def reasons(found: Ranking, names: Iterable[NodeName], unreported: Reason | None) -> Counter[Reason]:
+def reasons(
+    found: Ranking, names: Iterable[NodeName], unreported: Reason | None
+) -> Counter[Reason]:
     """How many of `names` each reason refuses; nodes without a document count as `unreported`."""
     count: Counter[Reason] = Counter()
     for name in names:

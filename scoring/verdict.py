@@ -63,7 +63,10 @@ def judge(candidate: Candidate, need: Need, policy: Policy) -> Judgement:
     if need.kind is not ResourceKind.WHOLE:
         # A share or an instance may be on any GPU, whoever else holds a part of it.
         return _any_of(candidate, need, policy, pool, bad, 1)
-    if need.count > pool.bit_count() and not _acceptable(need, policy, candidate.breaker_open) & Health.UNKNOWN.bit:
+    if (
+        need.count > pool.bit_count()
+        and not _acceptable(need, policy, candidate.breaker_open) & Health.UNKNOWN.bit
+    ):
         return _judged(Reason.FEWER_GPUS, pool, pool.bit_count(), chosen=False, bad=bad)
     free = candidate.free & pool
     count = min(need.count, pool.bit_count())

@@ -27,7 +27,9 @@ NOW_S = 100_000.0
 STATES = st.sampled_from(list(Health))
 CAUSES = st.builds(
     Cause,
-    id=st.sampled_from(["xid.31", "xid.48", "xid.94", "remap.pending", "nvlink.down", "throttle.hw"]),
+    id=st.sampled_from(
+        ["xid.31", "xid.48", "xid.94", "remap.pending", "nvlink.down", "throttle.hw"]
+    ),
     state=STATES,
     scope=st.sampled_from([Scope.GPU, Scope.GPU, Scope.GPU, Scope.LINK]),
 )
@@ -36,7 +38,9 @@ CAUSES = st.builds(
 @st.composite
 def links(draw: st.DrawFn, count: int) -> Links:
     """A link matrix of `count` GPUs, of any mixture of classes."""
-    words = draw(st.sampled_from([["NV18"], ["SYS", "PIX"], ["NV1", "NV2", "SYS"], ["NV12", "NODE"]]))
+    words = draw(
+        st.sampled_from([["NV18"], ["SYS", "PIX"], ["NV1", "NV2", "SYS"], ["NV12", "NODE"]])
+    )
     pairs = {
         (i, j): draw(st.sampled_from(words)) for i in range(count) for j in range(i + 1, count)
     }
@@ -123,7 +127,11 @@ def needs(draw: st.DrawFn, most: int = 5) -> Need:
         work=draw(st.sampled_from(list(WorkClass))),
         count=draw(st.integers(1, most)),
         kind=draw(st.sampled_from([ResourceKind.WHOLE, ResourceKind.WHOLE, ResourceKind.SHARED])),
-        allow=frozenset(draw(st.sets(st.sampled_from([Health.SUSPECT, Health.DEGRADED]), max_size=1))),
-        deny=frozenset(draw(st.sets(st.sampled_from([Health.SUSPECT, Health.DEGRADED]), max_size=1))),
+        allow=frozenset(
+            draw(st.sets(st.sampled_from([Health.SUSPECT, Health.DEGRADED]), max_size=1))
+        ),
+        deny=frozenset(
+            draw(st.sets(st.sampled_from([Health.SUSPECT, Health.DEGRADED]), max_size=1))
+        ),
         preemptible=draw(st.booleans()),
     )

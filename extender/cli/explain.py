@@ -13,11 +13,11 @@ import yaml
 from extender import wiring
 from extender.cli import options
 from extender.config import load
+from extender.inspect.pod import ManifestError, read_pod
 from extender.store import fleets
 from extender.store.errors import StoreError
 from extender.webhook import explanations
 from extender.webhook.answers import unreported_reason
-from extender.inspect.pod import ManifestError, read_pod
 from extender.wire import asks
 from extender.wire.errors import WireError
 from scoring import picture
@@ -33,10 +33,23 @@ from scoring.model import NodeName
     help="A Pod, YAML or JSON; - is standard input.",
 )
 @click.argument("names", nargs=-1)
-@click.option("--limit", default=explanations.LIMIT, show_default=True, type=click.IntRange(0), help="How many nodes to tell in full, vetoed ones first.")
+@click.option(
+    "--limit",
+    default=explanations.LIMIT,
+    show_default=True,
+    type=click.IntRange(0),
+    help="How many nodes to tell in full, vetoed ones first.",
+)
 @options.config_option
 @options.store_option
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True, help="How to print.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print.",
+)
 def command(
     pod_file: str,
     names: tuple[str, ...],

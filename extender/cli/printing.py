@@ -27,7 +27,7 @@ def rows(found: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str
 
 
 def _cell(value: object) -> str:
-    if value is None or value == "" or value == []:
+    if value is None or value in ("", []):
         return "-"
     if isinstance(value, list):
         return ",".join(map(str, value))

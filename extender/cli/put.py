@@ -74,7 +74,9 @@ def command(
         if delete:
             for document in found:
                 gone = writer.delete(document.kind, document.id)
-                click.echo(f"{document.kind.value} {document.id} {'deleted' if gone else 'not there'}")
+                click.echo(
+                    f"{document.kind.value} {document.id} {'deleted' if gone else 'not there'}"
+                )
             return
         _report(writer.put(found, sampled_s_ago=seen_ago))
         nodes = [NodeName(each.id) for each in found if each.kind is Kind.NODE]

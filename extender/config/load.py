@@ -80,7 +80,9 @@ def _read(path: Path) -> dict[str, Any]:
     return raw
 
 
-def leaves(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+def leaves(
+    model: type[BaseModel], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
     """Every field of the configuration that holds a value, with its path as users write it."""
     for name, spec in model.model_fields.items():
         here = (*path, spec.alias or name)
@@ -101,7 +103,8 @@ def section_of(spec: FieldInfo) -> type[BaseModel] | None:
 
 def variable(path: tuple[str, ...]) -> str:
     """The environment variable of a field: `webhook.maxSnapshotAge` is
-    `SUREFOOT_WEBHOOK__MAX_SNAPSHOT_AGE`."""
+    `SUREFOOT_WEBHOOK__MAX_SNAPSHOT_AGE`.
+    """
     return PREFIX + "__".join(re.sub(r"([A-Z])", r"_\1", part).upper() for part in path)
 
 

@@ -12,7 +12,6 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-
 from extender.config.policies import Duration, PolicySection, Section
 
 API_VERSION: Final = "surefoot.dev/v1alpha1"
@@ -129,8 +128,6 @@ class TlsConfig(_Documented):
         if (self.cert is None) != (self.key is None):
             raise ValueError("cert and key come together")
         return self
-
-
 
 
 class StoreConfig(_Documented):

@@ -126,6 +126,11 @@ class Day:
         self._lost_h = 0.0
         self._held_s = 0.0
 
+    def offered(self, job: Job) -> list[NodeName]:
+        """The nodes that hold a member of `job` by count: those that the extender is asked about."""
+        free = self._cluster.free_counts(job.product)
+        return sorted(name for name, count in free.items() if count >= job.gpus)
+
     def run(self, watch: Watch | None = None, ask: Ask | None = None) -> Outcome:
         """Go through the day, round by round."""
         time_s = 0.0

@@ -88,7 +88,9 @@ class Judge:
         unreported = self.unreported(ask)
         passed = self._passed(view, found, request, ask, unreported)
         if passed:
-            return Decision(outcome=Outcome.PASS, passed=passed, ranking=found, unreported=unreported)
+            return Decision(
+                outcome=Outcome.PASS, passed=passed, ranking=found, unreported=unreported
+            )
         missing = unreported or Reason.NODE_UNREPORTED
         vetoes = found.vetoes
         return Decision(
@@ -107,7 +109,8 @@ class Judge:
         unreported: Reason | None,
     ) -> list[NodeName]:
         """The nodes to answer with: the best few where that is safe, else all that fit as they
-        came. Nodes that nobody reports come last, where they may come at all."""
+        came. Nodes that nobody reports come last, where they may come at all.
+        """
         narrow = self._config.narrow if ask.narrowable else 0
         known, ranks = view.picture.candidates, found.ranks
         if not narrow:
@@ -122,7 +125,9 @@ class Judge:
             passed += unknown[: narrow - len(passed)]
         return passed
 
-    def prioritize(self, request: NodesRequest, ask: Ask) -> tuple[Decision, list[tuple[NodeName, int]]]:
+    def prioritize(
+        self, request: NodesRequest, ask: Ask
+    ) -> tuple[Decision, list[tuple[NodeName, int]]]:
         """A score of 0..10 for each node; 0 for one that /filter would refuse."""
         view = self._view_for(ask, request.names)
         if isinstance(view, Decision):
@@ -138,7 +143,9 @@ class Judge:
                 scores.append((name, rank.points(value - penalty(name) if penalty else value)))
         return Decision(outcome=Outcome.PASS, passed=request.names, ranking=found), scores
 
-    def preempt(self, request: PreemptionRequest, ask: Ask) -> tuple[Decision, dict[NodeName, Victims]]:
+    def preempt(
+        self, request: PreemptionRequest, ask: Ask
+    ) -> tuple[Decision, dict[NodeName, Victims]]:
         """The candidates that /filter would accept once their victims are gone."""
         view = self._view_for(ask, request.victims)
         if isinstance(view, Decision):

@@ -235,7 +235,9 @@ def _add_pages(app: Flask, deps: Deps) -> None:
         return Response(body + "\n", status=200 if ready else 503, mimetype="text/plain")
 
     def metrics() -> Response:
-        return Response(deps.metrics.page(), content_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(
+            deps.metrics.page(), content_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
     def version() -> Response:
         return Response(msgspec.json.encode({"version": deps.version}), mimetype="application/json")

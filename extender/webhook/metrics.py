@@ -44,9 +44,7 @@ class Metrics:
             ["verb", "verdict", "reason"],
             registry=self.registry,
         )
-        build = Gauge(
-            "surefoot_build_info", "Always 1.", ["version"], registry=self.registry
-        )
+        build = Gauge("surefoot_build_info", "Always 1.", ["version"], registry=self.registry)
         build.labels(version).set(1)
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:

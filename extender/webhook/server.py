@@ -18,6 +18,8 @@ from gunicorn.glogging import Logger
 STALL_S: Final = 10.0
 """How long a client may pause within a body or an answer before it loses its thread."""
 
+_MEMORY: Final = "/dev/shm"  # noqa: S108 - gunicorn makes a file of its own there, by mkstemp
+
 SETTINGS: Final[dict[str, Any]] = {
     "workers": 1,
     "worker_class": "gthread",
@@ -26,14 +28,14 @@ SETTINGS: Final[dict[str, Any]] = {
     "timeout": 30,
     "graceful_timeout": 20,
     "control_socket_disable": True,  # on by default and writes under $HOME: breaks a read-only root
-    "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # the root may be read-only
+    "worker_tmp_dir": _MEMORY if Path(_MEMORY).is_dir() else None,  # the root may be read-only
 }
 
 
 class _PlainLogger(Logger):  # type: ignore[misc]
-    """gunicorn's logger without handlers of its own: its records go where all others go."""
+    """The logger of gunicorn without handlers of its own: its records go where all others go."""
 
-    def setup(self, cfg: Any) -> None:
+    def setup(self, cfg: Any) -> None:  # noqa: ARG002 - gunicorn's signature
         self.error_log.propagate = True
         self.error_log.handlers = []
         self.error_log.setLevel(logging.WARNING)
@@ -47,7 +49,7 @@ def _bound_stalls(_worker: Any, request: Any) -> None:
 
 
 class Server(BaseApplication):  # type: ignore[misc]
-    """gunicorn around the app that `build` makes inside the worker."""
+    """The gunicorn around the app that `build` makes inside the worker."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         self._stopped = stopped
         super().__init__()
 
-    def load_config(self) -> None:
+    def load_config(self) -> None:  # noqa: D102
         for name, value in SETTINGS.items():
             self.cfg.set(name, value)
         self.cfg.set("bind", self._bind)
@@ -73,5 +75,5 @@ class Server(BaseApplication):  # type: ignore[misc]
         self.cfg.set("when_ready", lambda arbiter: self._started(str(arbiter.LISTENERS[0])))
         self.cfg.set("worker_exit", lambda _arbiter, _worker: self._stopped())
 
-    def load(self) -> Flask:
+    def load(self) -> Flask:  # noqa: D102
         return self._build()

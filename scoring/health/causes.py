@@ -56,7 +56,7 @@ class CauseSpec:
     """Whether entering it adds to the flap penalty when it is DEGRADED or worse."""
 
 
-def _spec(  # noqa: PLR0917 - a row of the table below
+def _spec(
     id_: str,
     state: Health,
     clear: Clear,

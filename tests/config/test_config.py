@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,8 +167,6 @@ def test_a_missing_file_and_a_huge_one_are_refused(tmp_path: Path) -> None:
 
 def test_what_check_config_prints_is_itself_a_configuration(tmp_path: Path) -> None:
     """The effective configuration loads again to the same values."""
-    import yaml
-
     config = _load(tmp_path, "policy: {gang.suspect: true, staleAfter: 1m1s500ms}")
     whole = yaml.safe_dump(config.model_dump(mode="json", by_alias=True))
     assert _load(tmp_path, whole) == config
@@ -182,5 +181,5 @@ def test_a_duration_that_is_shown_reads_back_as_itself(ms: int) -> None:
 @pytest.mark.parametrize("text", ["", "5", "-3s", "1s junk", "s", "1d", "99999999999h", "1e3s"])
 def test_what_is_no_go_duration_is_refused(text: str) -> None:
     """Only Go's own form is taken, within ten years."""
-    with pytest.raises(ValueError, match="duration|longer"):
+    with pytest.raises(ValueError, match=r"duration|longer"):
         durations.parse_s(text)

@@ -55,6 +55,7 @@ KERNEL_PREFIXES = [
     "<4>1 2026-04-03T06:20:28.545191+00:00 gpu-7 kernel - - - ",
     "Feb  3 04:17:05 10.1.2.3 kernel: ",
     "Feb  3 04:17:05 fd00::17 kernel: ",
+    "Feb  3 04:17:05 gpu-7 kern.warn kernel: [ 5112.114201] ",
     "Feb  3 04:17:05 gpu-7 ",
     "/var/log/kern.log:Feb  3 04:17:05 gpu-7 kernel: ",
     "812:Feb  3 04:17:05 gpu-7 kernel: ",
@@ -74,6 +75,8 @@ OTHER_PREFIXES = [
     "<14>1 2026-04-03T06:20:28+00:00 gpu-7 agent 77 - - ",
     "12,1723,12345678,-;",
     "user  :notice: [   12.345678] ",
+    "Feb  3 04:17:05 gpu-7 user.warn trainer: ",
+    "Feb  3 04:17:05 gpu-7 trainer[88]: message repeated 2 times: [ ",
     "daemon:info  : 2025-01-21T04:41:44,283302+00:00 ",
     "[   12.345678] systemd[1]: note: ",
     "[   12.345678] gpu-check: found ",
@@ -312,6 +315,12 @@ def test_an_address_in_its_own_form_stays_as_it_is(
 def test_lines_made_to_be_slow_are_not(text: str) -> None:
     """A thousand hostile lines are read at once: no pattern backtracks over a whole line."""
     assert not parse(f"{text}\n" * 1_000).events
+
+
+def test_the_drivers_name_alone_is_no_message() -> None:
+    """Version banners and half lines name it too."""
+    log = parse("NVRM version: NVIDIA UNIX\nNVRM: Xid (PCI:0000:3b\nNVRM: Xid (PCI:0000:3b:00): \n")
+    assert (log.events, log.messages) == ((), 2)
 
 
 def test_a_follower_of_a_log_sees_what_a_reader_of_the_whole_sees() -> None:

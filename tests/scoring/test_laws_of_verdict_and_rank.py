@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scoring import picture, rank, ranking
 from scoring.candidate import candidate
-from scoring.model import AllocationMode, Cause, Fleet, Health, Need, Node, NodeName
+from scoring.model import AllocationMode, Cause, Fleet, Health, Need, Node, NodeName, WorkClass
 from scoring.policy import DEFAULT
 from scoring.verdict import judge
 
@@ -86,8 +86,6 @@ def test_growing_older_never_improves_a_verdict_or_a_rank(
 @given(fleet=own.fleets(), need=own.needs())
 def test_a_gang_is_never_given_what_a_single_pod_is_refused(fleet: Fleet, need: Need) -> None:
     """Without the user's own word, the policy for gangs is the stricter one, GPU by GPU."""
-    from scoring.model import WorkClass
-
     gang = replace(need, work=WorkClass.GANG, allow=frozenset(), deny=frozenset())
     single = replace(gang, work=WorkClass.SINGLE)
     for node in fleet.nodes.values():
@@ -98,8 +96,6 @@ def test_a_gang_is_never_given_what_a_single_pod_is_refused(fleet: Fleet, need: 
 @given(node=own.nodes(), need=own.needs())
 def test_no_sample_is_never_health(node: Node, need: Need) -> None:
     """A node that was never seen takes no gang, and ranks below what it would if it were seen."""
-    from scoring.model import WorkClass
-
     unseen = own.fleet(node, seen_s={})
     fits, after = _verdict(unseen, node, need)
     if need.work is WorkClass.GANG:
@@ -150,7 +146,11 @@ def test_a_state_is_allowed_only_if_every_open_cause_is(
     ready = candidate(fleet, node, DEFAULT)
     judged = judge(ready, need, DEFAULT)
     if judged.fits and judged.reach & 1:
-        alone = _with_cause(replace(node, gpus=(replace(node.gpus[0], causes=()),)), 0, Cause(id="made.up", state=state))
+        alone = _with_cause(
+            replace(node, gpus=(replace(node.gpus[0], causes=()),)),
+            0,
+            Cause(id="made.up", state=state),
+        )
         alone = replace(alone, links=type(node.links)((("X",),), ((0.0,),)))
         one = replace(need, count=1)
         assert _verdict(own.fleet(alone), alone, one)[0]

@@ -29,7 +29,14 @@ from scoring.model import (
     Scope,
     WorkClass,
 )
-from scoring.policy import DEFAULT, BreakerPolicy, GangPolicy, GangsUnderOpenBreaker, Policy, SinglePolicy
+from scoring.policy import (
+    DEFAULT,
+    BreakerPolicy,
+    GangPolicy,
+    GangsUnderOpenBreaker,
+    Policy,
+    SinglePolicy,
+)
 from scoring.reasons import Reason
 from scoring.verdict import judge
 
@@ -144,7 +151,10 @@ class TestByState:
     def test_a_single_pod_may_refuse_what_the_policy_accepts(self) -> None:
         """Annotation `deny: DEGRADED`, or a site's policy, keeps single pods off too."""
         node = _sick(dgx_h100(), 0, _cause(Health.DEGRADED))
-        assert _reason(node, replace(SINGLE_1, deny=frozenset({Health.DEGRADED}))) is Reason.GPU_DEGRADED
+        assert (
+            _reason(node, replace(SINGLE_1, deny=frozenset({Health.DEGRADED})))
+            is Reason.GPU_DEGRADED
+        )
         strict = Policy(single=SinglePolicy(degraded=False))
         assert _reason(node, SINGLE_1, policy=strict) is Reason.GPU_DEGRADED
 
@@ -199,7 +209,11 @@ class TestInvariant5:
     def test_invariant_5_a_gpu_that_the_view_lacks_is_unknown_not_absent(self) -> None:
         """Asked for more than we know of, a gang is refused and a single pod comes last."""
         node = dgx_h100()
-        small = replace(node, gpus=node.gpus[:7], links=type(node.links)(node.links.words[:7], node.links.gbps[:7]))
+        small = replace(
+            node,
+            gpus=node.gpus[:7],
+            links=type(node.links)(node.links.words[:7], node.links.gbps[:7]),
+        )
         assert _reason(small, GANG_8) is Reason.FEWER_GPUS
         single = Need(work=WorkClass.SINGLE, count=8)
         assert _reason(small, single) is None
@@ -210,13 +224,13 @@ class TestInvariant6:
 
     def test_invariant_6_every_health_veto_is_unresolvable(self) -> None:
         """Only what freeing held GPUs would cure may invite preemption."""
-        assert [reason for reason in Reason if not reason.unresolvable] == [Reason.HEALTHY_GPUS_HELD]
+        assert [reason for reason in Reason if not reason.unresolvable] == [
+            Reason.HEALTHY_GPUS_HELD
+        ]
 
     def test_invariant_6_healthy_gpus_that_are_held_may_be_freed(self) -> None:
         """A planned node with enough healthy GPUs in other hands is worth a preemption."""
-        node = replace(
-            _sick(dgx_h100(), 7, _cause(Health.DEGRADED)), mode=AllocationMode.PLANNED
-        )
+        node = replace(_sick(dgx_h100(), 7, _cause(Health.DEGRADED)), mode=AllocationMode.PLANNED)
         held = _hold(node, 0, 1, 2, 3)
         assert _reason(node, GANG_4, held=held) is Reason.HEALTHY_GPUS_HELD
         assert _reason(node, GANG_4, held=held, gone=("pod-0",)) is None
@@ -248,7 +262,9 @@ class TestLinksAndFabric:
 
     def test_a_cause_of_the_node_concerns_each_of_its_gpus(self) -> None:
         """A parent's fault covers its children."""
-        node = replace(dgx_h100(), causes=(_cause(Health.RESET_REQUIRED, Scope.NODE, "sxid.20034"),))
+        node = replace(
+            dgx_h100(), causes=(_cause(Health.RESET_REQUIRED, Scope.NODE, "sxid.20034"),)
+        )
         assert _reason(node, SINGLE_1) is Reason.RESET_REQUIRED
 
 
@@ -283,7 +299,9 @@ class TestOverrides:
     def _with(self, node: Node, *words: Override) -> Fleet:
         return replace(fleet(node), overrides={word.target: word for word in words})
 
-    def _word(self, target: str, verdict: OverrideVerdict, until_s: float | None = None) -> Override:
+    def _word(
+        self, target: str, verdict: OverrideVerdict, until_s: float | None = None
+    ) -> Override:
         return Override(target=target, verdict=verdict, who="ada", why="test", until_s=until_s)
 
     def test_deny_refuses_a_healthy_gpu_and_a_healthy_node(self) -> None:
@@ -295,7 +313,9 @@ class TestOverrides:
 
     def test_allow_admits_whatever_telemetry_says(self) -> None:
         """Even a lost GPU on a silent node."""
-        node = _sick(dgx_h100(), 0, _cause(Health.FAILED), _cause(Health.REBOOT_REQUIRED, name="xid.79"))
+        node = _sick(
+            dgx_h100(), 0, _cause(Health.FAILED), _cause(Health.REBOOT_REQUIRED, name="xid.79")
+        )
         found = replace(
             self._with(node, self._word(f"node/{node.name}", OverrideVerdict.ALLOW)), seen_s={}
         )
@@ -366,24 +386,36 @@ class TestBreakers:
         del state, until_s
         return replace(node, labels={DEFAULT.pool_label: "H100"})
 
-    def _with(self, node: Node, state: BreakerState, until_s: float | None, age_s: float = 1.0) -> Fleet:
+    def _with(
+        self, node: Node, state: BreakerState, until_s: float | None, age_s: float = 1.0
+    ) -> Fleet:
         found = fleet(node, seen_s={node.name: NOW_S - age_s})
         return replace(found, breakers={"H100": Breaker(pool="H100", state=state, until_s=until_s)})
 
     def test_an_open_breaker_lets_single_pods_use_softly_excluded_gpus(self) -> None:
         """NEW and PROBATION are admitted, what does not work is not, and gangs never are."""
-        node = replace(_sick(dgx_h100(), 0, _cause(Health.NEW)), labels={DEFAULT.pool_label: "H100"})
+        node = replace(
+            _sick(dgx_h100(), 0, _cause(Health.NEW)), labels={DEFAULT.pool_label: "H100"}
+        )
         found = self._with(node, BreakerState.OPEN, None)
         assert _reason(node, SINGLE_1, of=found) is None
         assert _reason(node, GANG_8, of=found) is Reason.GPU_NEW
         dead = _sick(node, 0, _cause(Health.FAILED))
-        assert _reason(dead, SINGLE_1, of=self._with(dead, BreakerState.OPEN, None)) is Reason.GPU_FAILED
+        assert (
+            _reason(dead, SINGLE_1, of=self._with(dead, BreakerState.OPEN, None))
+            is Reason.GPU_FAILED
+        )
 
     def test_a_site_may_admit_gangs_under_an_open_breaker(self) -> None:
         """Policy `breaker.gangs: admit`."""
-        node = replace(_sick(dgx_h100(), 0, _cause(Health.DEGRADED)), labels={DEFAULT.pool_label: "H100"})
+        node = replace(
+            _sick(dgx_h100(), 0, _cause(Health.DEGRADED)), labels={DEFAULT.pool_label: "H100"}
+        )
         admit = Policy(breaker=BreakerPolicy(gangs=GangsUnderOpenBreaker.ADMIT))
-        assert _reason(node, GANG_8, of=self._with(node, BreakerState.OPEN, None), policy=admit) is None
+        assert (
+            _reason(node, GANG_8, of=self._with(node, BreakerState.OPEN, None), policy=admit)
+            is None
+        )
 
     def test_a_frozen_pool_stays_fresh_until_the_freeze_ends(self) -> None:
         """A silence of the telemetry does not drain the pool, and then it counts."""
@@ -416,7 +448,9 @@ class TestOtherKinds:
         node = dgx_h100()
         split = replace(node.gpus[0], mig=True, causes=(_cause(Health.FAILED),))
         mixed = replace(node, gpus=(split, *node.gpus[1:]))
-        mig = Need(work=WorkClass.SINGLE, count=1, kind=ResourceKind.MIG, resource="nvidia.com/mig-1g.5gb")
+        mig = Need(
+            work=WorkClass.SINGLE, count=1, kind=ResourceKind.MIG, resource="nvidia.com/mig-1g.5gb"
+        )
         assert _reason(mixed, mig) is Reason.GPU_FAILED
         assert _reason(mixed, SINGLE_1) is None
 

@@ -79,7 +79,16 @@ def test_one_more_bit_never_makes_74_milder(registers: list[int], index: int, bi
 )
 def test_74_without_its_seven_registers_acts(text: str) -> None:
     """A cut message is never read as its harmless part."""
-    assert nvlink4.decode(text).sign is nvlink4.Sign.ACT
+    error = nvlink4.decode(text)
+    assert error.sign is nvlink4.Sign.ACT
+    assert "not decodable" in error.meaning
+
+
+def test_the_meaning_of_74_names_its_bits() -> None:
+    """What an engineer looks up in NVIDIA's workflow."""
+    assert nvlink4.decode(text_74(1 << 16, 0, 1 << 2)).meaning == (
+        "NVLink 7 error, act: register 1 bit 16, register 3 bit 2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,6 +108,7 @@ def test_74_without_its_seven_registers_acts(text: str) -> None:
         (146, 0x00D, (0x02,), IGNORE),
         (147, 0x184, (0x01,), IGNORE),
         (148, 0x005, (0x80000000,), IGNORE),
+        (145, 0x082 | 1 << 20, (0x01,), None),
         (149, 0x006, (), RESET),
         (149, 0x018, (0x1234,), RESET),
         (149, 0x1C6 | 0b100001 << 20, (), RESET),

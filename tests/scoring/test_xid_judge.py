@@ -178,6 +178,7 @@ def test_silence_ends_an_incident() -> None:
 
 def test_a_clock_that_runs_back_or_is_missing() -> None:
     """Back means another boot, hence another incident; missing keeps events together."""
+    assert list(split([])) == []
     assert len(list(split([xid(1, at_s=9.0), xid(1, at_s=2.0)]))) == 2
     assert len(list(split([xid(1, at_s=9.0), xid(1), xid(1, at_s=10.0)]))) == 1
 

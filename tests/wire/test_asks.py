@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.wire.asks import AskError, ask_of, kind_of
+from extender.wire.asks import AskError, ask_of
 from extender.wire.pods import Pod
 from scoring.model import Ask, Convention, Health, ResourceKind, WorkClass
 from scoring.policy import DEFAULT, Policy, SinglePolicy
+from scoring.resources import kind_of
 
 GPU = "nvidia.com/gpu"
 
