@@ -15,7 +15,7 @@ GANG_LOAD: Final = 0.56
 SINGLE_LOAD: Final = 0.11
 GANG_HOURS: Final = (1.0, 4.0)
 SINGLE_HOURS: Final = (0.5, 4.0)
-LAST_ARRIVAL: Final = 0.88
+LAST_ARRIVAL: Final = 0.86
 """Of the day: what comes is to be started before the day ends."""
 
 GANGS: Final = (
@@ -75,12 +75,12 @@ def arrivals(machines: Sequence[Machine], seed: int, day_s: float = DAY_S) -> tu
 def _gangs(
     product: Product, machines: Sequence[Machine], rng: random.Random, day_s: float
 ) -> Iterator[Job]:
-    """Gangs for one product until they ask for its share, none larger than a third of it."""
+    """Gangs for one product until they ask for its share, none larger than a quarter of it."""
     pool = sum(product.gpus for m in machines if m.product == product)
     shapes = [
         shape
         for shape in GANGS
-        if shape[1] <= product.gpus and shape[0] * shape[1] <= max(pool / 3, SMALLEST_GANG)
+        if shape[1] <= product.gpus and shape[0] * shape[1] <= max(pool / 4, SMALLEST_GANG)
     ]
     asked_s, number = 0.0, 0
     while shapes and asked_s < GANG_LOAD * pool * day_s:

@@ -108,13 +108,13 @@ class TestInvariant4:
         assert one.filter(GANG_8, ["sick"])["NodeNames"] == []
 
     def test_invariant_4_better_nodes_score_higher(self) -> None:
-        """NVLink beats PCIe, and the order of scores is that in which /filter narrows."""
-        found = fleet_of(pcie_l40s4(name="a-pcie"), hgx_a100(name="b-nvlink"))
-        one = Replica(found)
-        names = ["a-pcie", "b-nvlink"]
-        given_scores = scores(one.prioritize(pod(4), names))
-        assert given_scores["b-nvlink"] > given_scores["a-pcie"]
-        assert one.filter(pod(4), names)["NodeNames"] == ["b-nvlink", "a-pcie"]
+        """Healthy beats degraded, and the order of scores is that in which /filter narrows."""
+        worse = dgx_h100(name="a-worse", causes={0: cause(Health.DEGRADED)})
+        one = Replica(fleet_of(worse, dgx_h100(name="b-better")))
+        names = ["a-worse", "b-better"]
+        given_scores = scores(one.prioritize(pod(8), names))
+        assert given_scores["b-better"] > given_scores["a-worse"]
+        assert one.filter(pod(8), names)["NodeNames"] == ["b-better", "a-worse"]
 
 
 class TestInvariant5:

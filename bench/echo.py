@@ -1,0 +1,53 @@
+"""`surefoot serve` in enforce mode, with one route more: /echo decodes the request and sends the
+names back, by the same decoder and encoder. What /filter takes beyond that is Surefoot's own.
+
+Usage: echo.py REDIS_URL. Prints the address on standard output once it listens.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from flask import Flask, Response, request
+
+from extender import logs, wiring
+from extender.config.model import Mode, StoreConfig, SurefootConfig, WebhookConfig
+from extender.webhook.server import Server
+from extender.wire import scheduler
+
+
+def _echo() -> Response:
+    args = scheduler.decode_nodes(request.get_data(cache=False))
+    answer = scheduler.encode_filter(args, passed=args.names, failed={}, unresolvable={})
+    return Response(answer, mimetype="application/json")
+
+
+def serve(config: SurefootConfig) -> None:
+    """Serve until a signal ends it, put together as `extender.wiring.serve` does."""
+    logs.configure(as_json=True, level=config.log.level)
+    running: list[wiring.Webhook] = []
+
+    def build() -> Flask:
+        made = wiring.webhook(config)
+        made.app.add_url_rule("/echo", "echo", _echo, methods=["POST"])
+        made.start()
+        running.append(made)
+        return made.app
+
+    def stopped() -> None:
+        for made in running:
+            made.close()
+
+    def started(address: str) -> None:
+        print(address, flush=True)
+
+    Server(config.webhook.bind, build, started=started, stopped=stopped).run()
+
+
+if __name__ == "__main__":
+    serve(
+        SurefootConfig(
+            webhook=WebhookConfig(bind="127.0.0.1:0", mode=Mode.ENFORCE),
+            store=StoreConfig(url=sys.argv[1]),
+        )
+    )
