@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
-from contextlib import nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from extender.cli import options
+
+if TYPE_CHECKING:
+    from extender.demo.day import Scenario
+    from extender.demo.interrupts import Interrupts
 
 SMALLEST_FLEET: Final = 4
 LARGEST_FLEET: Final = 512
@@ -23,9 +27,7 @@ LARGEST_FLEET: Final = 512
     show_default=True,
     help="Size of the fleet.",
 )
-@click.option(
-    "--seed", type=int, default=7, show_default=True, help="Another seed is another day."
-)
+@click.option("--seed", type=int, default=7, show_default=True, help="Another seed is another day.")
 @click.option(
     "--hours",
     type=click.FloatRange(1, 168),
@@ -55,12 +57,60 @@ def command(nodes: int, seed: int, hours: float, as_json: bool, redis_url: str |
       surefoot demo --nodes 48 --seed 7
       surefoot demo --json
     """
-    # Loaded here, so that `--help` answers at once.
-    from extender.demo.interrupts import Interrupted, Interrupts  # noqa: PLC0415
-    from extender.demo.processes import ServerError  # noqa: PLC0415
+    from extender.demo.interrupts import Interrupted, Interrupts  # noqa: PLC0415 - `--help` is quick
 
     with Interrupts() as interrupts:
         try:
-            _demo(nodes, seed, hours, as_json, redis_url, interrupts)
+            problem = _demo(nodes, seed, hours, as_json, redis_url, interrupts)
         except Interrupted as interrupted:
             sys.exit(interrupted.code)
+    if interrupts.received is not None:
+        sys.exit(Interrupted(interrupts.received).code)
+    if problem is not None:
+        options.fail(problem, code=1)
+
+
+def _demo(
+    nodes: int,
+    seed: int,
+    hours: float,
+    as_json: bool,
+    redis_url: str | None,
+    interrupts: Interrupts,
+) -> str | None:
+    """Run it and print what came of it; what went wrong, or None."""
+    from extender.demo.day import scenario  # noqa: PLC0415
+    from extender.demo.errors import DemoError  # noqa: PLC0415
+    from extender.demo.faults import HOUR_S  # noqa: PLC0415
+    from extender.demo.outcome import json_line  # noqa: PLC0415
+    from extender.demo.run import run  # noqa: PLC0415
+    from extender.store.errors import StoreError  # noqa: PLC0415
+
+    plan = scenario(nodes, seed, hours * HOUR_S)
+    try:
+        if not as_json:
+            return _shown(plan, redis_url, interrupts)
+        report = run(plan, interrupts, redis_url)
+    except (DemoError, StoreError) as error:
+        return str(error)
+    line = json_line(report.with_surefoot, report.without, report.filter_latencies_s)
+    click.echo(msgspec.json.encode(line).decode())
+    return None
+
+
+def _shown(plan: Scenario, redis_url: str | None, interrupts: Interrupts) -> str | None:
+    """Run it with a table at the end, and live progress where there is a terminal."""
+    from extender.demo.run import run  # noqa: PLC0415
+
+    if importlib.util.find_spec("rich") is None:
+        return "the table needs rich: pip install 'surefoot[demo]', or use --json"
+    from rich.console import Console  # noqa: PLC0415 - an optional extra
+
+    from extender.demo.show import Screen  # noqa: PLC0415 - needs rich
+
+    screen = Screen(Console())
+    screen.introduce(plan)
+    with screen.live():
+        report = run(plan, interrupts, redis_url, lambda which: screen.watch(which, plan.day_s))
+    screen.conclude(report)
+    return None

@@ -63,21 +63,15 @@ def health_of(
 class _Agent:
     """The polls of one GPU."""
 
-    def __init__(
-        self, machine: Machine, gpu: int, faults: Sequence[Fault], policy: Policy
-    ) -> None:
+    def __init__(self, machine: Machine, gpu: int, faults: Sequence[Fault], policy: Policy) -> None:
         self._machine = machine
         self._gpu = gpu
         self._policy = policy
         self._own = sorted(
             (f for f in faults if (f.node, f.gpu) == (machine.name, gpu)), key=lambda f: f.start_s
         )
-        self._reboots_s = sorted(
-            f.end_s for f in faults if f.node == machine.name and f.rebooted
-        )
-        self._expected = expected(
-            machine.product.model, frozenset(readings.healthy(machine, gpu))
-        )
+        self._reboots_s = sorted(f.end_s for f in faults if f.node == machine.name and f.rebooted)
+        self._expected = expected(machine.product.model, frozenset(readings.healthy(machine, gpu)))
         self._baseline: Baseline | None = None
 
     def history(self, day_s: float) -> History:
@@ -93,7 +87,8 @@ class _Agent:
 
     def _records(self, day_s: float) -> Iterator[tuple[float, GpuRecord]]:
         """The record after each poll; quiet polls of a quiet GPU, which change nothing, are left
-        out."""
+        out.
+        """
         step_s = self._policy.poll_s
         time_s, polled_s = 0.0, -math.inf
         record = GpuRecord()

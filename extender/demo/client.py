@@ -10,15 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from extender.demo.errors import DemoError
 from scoring.model import NodeName
 
 TIMEOUT_S: Final = 10.0
 POLL_S: Final = 0.002
 _GENERATION: Final = re.compile(r"generation (\d+)")
-
-
-class ServeError(Exception):
-    """The extender answered as it must not, or not at all."""
 
 
 class Client:
@@ -31,19 +28,19 @@ class Client:
         """The JSON answer to a JSON body.
 
         Raises:
-            ServeError: not a 200.
+            DemoError: not a 200.
         """
         encoded = msgspec.json.encode(body)
         status, answer = self._call("POST", path, encoded, {"Content-Type": "application/json"})
         if status != http.HTTPStatus.OK:
-            raise ServeError(f"POST {path} was answered with {status}: {answer[:200]!r}")
+            raise DemoError(f"POST {path} was answered with {status}: {answer[:200]!r}")
         return msgspec.json.decode(answer)
 
     def generation(self) -> int | None:
         """The generation of the picture that answers rest on; None: there is none yet.
 
         Raises:
-            ServeError: no answer.
+            DemoError: no answer.
         """
         _, answer = self._call("GET", "/readyz?verbose", None, {})
         found = _GENERATION.search(answer.decode(errors="replace"))
@@ -53,12 +50,12 @@ class Client:
         """Return once answers rest on `generation` or a later one.
 
         Raises:
-            ServeError: not within `TIMEOUT_S`.
+            DemoError: not within `TIMEOUT_S`.
         """
         deadline_s = time.monotonic() + TIMEOUT_S
         while (self.generation() or 0) < generation:
             if time.monotonic() > deadline_s:
-                raise ServeError(f"serve has not seen generation {generation} of the cache")
+                raise DemoError(f"serve has not seen generation {generation} of the cache")
             time.sleep(POLL_S)
 
     def close(self) -> None:
@@ -74,7 +71,7 @@ class Client:
             return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise ServeError(f"{method} {path}: {error}") from error
+            raise DemoError(f"{method} {path}: {error}") from error
 
 
 class HttpExtender:
@@ -90,7 +87,7 @@ class HttpExtender:
         """The fit ones of `names`.
 
         Raises:
-            ServeError: an error, or a name that was not offered, which kube-scheduler refuses.
+            DemoError: an error, or a name that was not offered, which kube-scheduler refuses.
         """
         self._settle()
         started_s = time.perf_counter()
@@ -98,7 +95,7 @@ class HttpExtender:
         self.filter_latencies_s.append(time.perf_counter() - started_s)
         passed: list[NodeName] = answer["NodeNames"]
         if answer.get("Error") or not set(passed) <= set(names):
-            raise ServeError(f"/filter answered {answer!r:.200}")
+            raise DemoError(f"/filter answered {answer!r:.200}")
         return passed
 
     def prioritize(
@@ -107,7 +104,7 @@ class HttpExtender:
         """0..10 for each of `names`; kube-scheduler swallows errors of this one.
 
         Raises:
-            ServeError: no usable answer.
+            DemoError: no usable answer.
         """
         answer = self._client.post("/prioritize", {"Pod": pod, "NodeNames": names})
         return {NodeName(each["Host"]): int(each["Score"]) for each in answer}
@@ -116,7 +113,7 @@ class HttpExtender:
         """Why each of `names` fits or not.
 
         Raises:
-            ServeError: no usable answer.
+            DemoError: no usable answer.
         """
         self._settle()
         found: Mapping[str, Any] = self._client.post("/explain", {"Pod": pod, "NodeNames": names})

@@ -65,7 +65,9 @@ class Cluster:
             order = sorted(self.free(name), key=lambda gpu: self._lot(job, member, name, gpu))
             gpus = tuple(sorted(order[: job.gpus]))
             if len(gpus) < job.gpus:
-                raise ValueError(f"{name} has {len(gpus)} GPUs free, {job.name} asks for {job.gpus}")
+                raise ValueError(
+                    f"{name} has {len(gpus)} GPUs free, {job.name} asks for {job.gpus}"
+                )
             self._holder.update(dict.fromkeys(((name, gpu) for gpu in gpus), job.name))
             found.append(Placement(member=member, node=name, gpus=gpus))
         return tuple(found)

@@ -50,9 +50,7 @@ class Explained:
 class Collector:
     """Asks /explain about gangs until it has a veto of each kind and a pass."""
 
-    def __init__(
-        self, explain: Explain, offered: Callable[[Job], Sequence[NodeName]]
-    ) -> None:
+    def __init__(self, explain: Explain, offered: Callable[[Job], Sequence[NodeName]]) -> None:
         """`offered`: the nodes that the scheduler would ask about."""
         self._explain = explain
         self._offered = offered

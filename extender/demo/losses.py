@@ -7,6 +7,7 @@ whose links are down, slows all GPUs of its job for as long as it lasts. Single 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Final
 
@@ -36,7 +37,7 @@ def slowed(job: Job, faults: Iterable[Fault], start_s: float, end_s: float) -> f
     ]
     edges_s = sorted({edge for begin_s, over_s, _ in slow for edge in (begin_s, over_s)})
     lost_s = 0.0
-    for begin_s, over_s in zip(edges_s, edges_s[1:], strict=False):
+    for begin_s, over_s in itertools.pairwise(edges_s):
         ratios = [ratio for first, last, ratio in slow if first <= begin_s and over_s <= last]
         lost_s += (over_s - begin_s) * (1.0 - min(ratios, default=1.0))
     return lost_s * job.total_gpus / HOUR_S

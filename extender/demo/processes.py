@@ -12,13 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from extender.demo.errors import DemoError
+
 START_S: Final = 20.0
 STOP_S: Final = 5.0
 POLL_S: Final = 0.02
-
-
-class ServerError(Exception):
-    """A server that the demo needs does not run."""
 
 
 class Child:
@@ -38,7 +36,7 @@ class Child:
         """Start it, in a session of its own: Ctrl-C is the demo's to handle.
 
         Raises:
-            ServerError: it cannot be run.
+            DemoError: it cannot be run.
         """
         try:
             with self._log.open("wb") as output:
@@ -51,20 +49,20 @@ class Child:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise ServerError(f"{self._command[0]}: {error.strerror}") from error
+            raise DemoError(f"{self._command[0]}: {error.strerror}") from error
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
         """Return once `ready` is true.
 
         Raises:
-            ServerError: it ended, or was not ready within `START_S`.
+            DemoError: it ended, or was not ready within `START_S`.
         """
         deadline_s = time.monotonic() + START_S
         while not ready():
             if self._process is None or self._process.poll() is not None:
-                raise ServerError(f"{self._command[0]} ended at once: {self._last_words()}")
+                raise DemoError(f"{self._command[0]} ended at once: {self._last_words()}")
             if time.monotonic() > deadline_s:
-                raise ServerError(f"{self._command[0]} is not ready: {self._last_words()}")
+                raise DemoError(f"{self._command[0]} is not ready: {self._last_words()}")
             time.sleep(POLL_S)
 
     def stop(self) -> None:
@@ -72,10 +70,8 @@ class Child:
         if self._process is None:
             return
         self._process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            pass
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

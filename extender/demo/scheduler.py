@@ -65,7 +65,7 @@ def chosen(
     return nodes
 
 
-def _order(  # noqa: PLR0917 - bound in a lambda
+def _order(
     job: Job,
     member: int,
     name: NodeName,
@@ -97,9 +97,7 @@ def pod_of(job: Job, member: int, *, tried: bool = False) -> dict[str, Any]:
         },
         "spec": {
             "schedulerName": "demo",
-            "containers": [
-                {"name": "main", "resources": {"limits": {RESOURCE: str(job.gpus)}}}
-            ],
+            "containers": [{"name": "main", "resources": {"limits": {RESOURCE: str(job.gpus)}}}],
         },
         "status": {"phase": "Pending", "conditions": conditions if tried else []},
     }

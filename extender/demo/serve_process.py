@@ -20,7 +20,7 @@ def serving(store_url: str, directory: Path, held: Held) -> Iterator[int]:
     """Run `surefoot serve` on a free port, which is yielded, until the block ends.
 
     Raises:
-        ServerError: it does not start.
+        DemoError: it does not start.
     """
     port = free_port()
     environment = {

@@ -121,4 +121,4 @@ def _json(content: bytes) -> list[Any] | None:
 def _told(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
-    return str(error)
+    return str(error).partition("\n")[0]

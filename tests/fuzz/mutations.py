@@ -10,7 +10,7 @@ NASTY = [
     b'"', b"'", b"{", b"}" * 3, b"[" * 600, b"]" * 3, b":", b",", b"\\u0000", b"\\ud800", b"\xe2\x80\xae",
     "\N{PILE OF POO}".encode(), b"!!python/object:os.system", b"&a [*a,*a]", b"<<: *a", b"---\n", b"%YAML 9.9\n",
     b"\x1b[31m", b"X", b"NV999", b"SYS", b"GPU0", b"GPU-", b"PCI:ffff:ff:ff.f", b"Xid (PCI:", b" Xid 154 ",
-    b"{gpu=\"\",", b"# TYPE x gauge\n", b"..", b"/../", b"a" * 5000, b"\t" * 100,
+    b'{gpu="",', b"# TYPE x gauge\n", b"..", b"/../", b"a" * 5000, b"\t" * 100,
 ]  # fmt: skip
 
 
