@@ -45,13 +45,13 @@ class History:
         return self.causes[position - 1] if position else ()
 
 
-Health = Mapping[tuple[NodeName, int], History]
+Histories = Mapping[tuple[NodeName, int], History]
 """By node and index, of GPUs that ever had a cause."""
 
 
 def health_of(
     machines: Sequence[Machine], faults: Sequence[Fault], day_s: float, policy: Policy = DEFAULT
-) -> Health:
+) -> Histories:
     """What agents that never lose a poll know of every GPU that has a fault."""
     return {
         (machine.name, gpu): _Agent(machine, gpu, faults, policy).history(day_s)

@@ -67,10 +67,11 @@ class Collector:
         """Look at one gang that is about to be tried."""
         wanted = [kind for kind in (HEALTH, DOUBT) if kind not in self._vetoes]
         names = self._offered(job)
-        if not wanted or not names:
+        if not names or not (wanted or self._pass is None):
             return
         answer = self._explain(scheduler.pod_of(job, 0), names)
-        for name, told in answer["nodes"].items():
+        vetoed = False
+        for name, told in answer["nodes"].items():  # vetoes first, then the best
             found = Explained(
                 time_s=time_s,
                 pod=scheduler.pod_name(job, 0),
@@ -80,8 +81,10 @@ class Collector:
                 told=told,
             )
             if told["verdict"] == "pass":
-                self._pass = self._pass or found
-                break  # the best comes first of those that pass
+                if vetoed or self._pass is None:
+                    self._pass = found
+                return
             for kind in wanted:
                 if Reason(told["reason"]) in kind:
                     self._vetoes.setdefault(kind, found)
+                    vetoed = True

@@ -27,6 +27,10 @@ REBOOT_S: Final = 480.0
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
+SHORTEST_S: Final = 10 * MINUTE_S
+"""Of a fault; a reboot must fit."""
+SOONEST_S: Final = 6 * MINUTE_S
+"""From one fault to what follows it: silence is known by then."""
 FULL_FLEET_NODES: Final = 48
 """The fleet for which `STORIES` says how much happens in 24 hours."""
 
@@ -122,19 +126,24 @@ class Story:
     then_after_h: tuple[float, float] = (0.0, 0.0)
     """... this long after it started (`within`) or was repaired."""
     within: bool = False
+    takes_over: bool = False
+    """What follows ends this one: the repair is then of both."""
+    then_lasts_h: tuple[float, float] = (0.4, 1.0)
 
 
+TO_THE_END_H: Final = (100.0, 100.0)
 STORIES: Final = (
     # What returns from a repair fails again half of the time (NVSentinel #695): hence probation.
-    Story(kind=Kind.BUS_LOSS, count=3, lasts_h=(0.6, 1.5), then=Kind.BUS_LOSS, then_share=0.5, then_after_h=(0.4, 2.0)),
+    # A board that falls off the bus twice stays out of service until it is replaced.
+    Story(kind=Kind.BUS_LOSS, count=3, lasts_h=(0.6, 1.5), then=Kind.BUS_LOSS, then_share=0.5, then_after_h=(0.4, 2.0), then_lasts_h=TO_THE_END_H),
     Story(kind=Kind.MEMORY_ERROR, count=4, lasts_h=(0.4, 1.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
     Story(kind=Kind.LINK_ERROR, count=3, lasts_h=(0.4, 1.0), then=Kind.LINK_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
     # The bad row stays in use until the reset: the next access to it may be the uncorrectable one.
-    Story(kind=Kind.REMAP_PENDING, count=5, lasts_h=(3.0, 7.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.7, 2.5), within=True),
+    Story(kind=Kind.REMAP_PENDING, count=5, lasts_h=(3.0, 7.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.7, 2.5), within=True, takes_over=True),
     Story(kind=Kind.LINKS_DOWN, count=5, lasts_h=(3.0, 8.0)),
     Story(kind=Kind.THERMAL, count=5, lasts_h=(3.0, 8.0)),
     # A node that cannot be watched is the one that overheats unseen.
-    Story(kind=Kind.SILENCE, count=3, lasts_h=(1.5, 4.0), then=Kind.THERMAL, then_share=0.7, then_after_h=(0.15, 0.5), within=True),
+    Story(kind=Kind.SILENCE, count=3, lasts_h=(1.5, 4.0), then=Kind.THERMAL, then_share=0.7, then_after_h=(0.15, 0.5), within=True, then_lasts_h=(2.0, 5.0)),
 )  # fmt: skip
 
 
@@ -177,35 +186,37 @@ def _told(
 ) -> Iterator[Fault]:
     """The fault that a story begins with, and what follows."""
     hour_s = HOUR_S * day_s / DAY_S  # a short day is a fast one
-    silent = story.kind is Kind.SILENCE
-    end_s = _onset(start_s + max(10 * MINUTE_S, rng.uniform(*story.lasts_h) * hour_s), rng)
-    next_s = _onset(
-        (start_s if story.within else end_s)
-        + max(6 * MINUTE_S, rng.uniform(*story.then_after_h) * hour_s),
-        rng,
-    )
+
+    def later(since_s: float, hours: tuple[float, float], least_s: float) -> float:
+        return _onset(since_s + max(least_s, rng.uniform(*hours) * hour_s), rng)
+
+    end_s = later(start_s, story.lasts_h, SHORTEST_S)
+    next_s = later(start_s if story.within else end_s, story.then_after_h, SOONEST_S)
     follows = rng.random() < story.then_share and next_s < day_s
-    repair_s = _onset(next_s + max(10 * MINUTE_S, rng.uniform(0.4, 1.0) * hour_s), rng)
-    if story.kind is Kind.REMAP_PENDING and follows:
-        end_s = min(end_s, next_s)  # the uncorrectable error takes over
-    yield Fault(
-        kind=story.kind,
+    taken_over = follows and story.takes_over
+    end_s = min(end_s, next_s) if taken_over else end_s
+    place = None if story.kind is Kind.SILENCE else gpu
+    yield _fault(story.kind, machine, place, (start_s, end_s), day_s, cured=not taken_over)
+    if follows and story.then is not None:
+        end_s = later(next_s, story.then_lasts_h, SHORTEST_S)
+        yield _fault(story.then, machine, gpu, (next_s, end_s), day_s)
+
+
+def _fault(
+    kind: Kind,
+    machine: Machine,
+    gpu: int | None,
+    span_s: tuple[float, float],
+    day_s: float,
+    *,
+    cured: bool = True,
+) -> Fault:
+    start_s, end_s = span_s
+    return Fault(
+        kind=kind,
         node=machine.name,
-        gpu=None if silent else gpu,
+        gpu=gpu,
         start_s=start_s,
         end_s=min(end_s, day_s),
-        repaired=end_s < min(day_s, next_s if follows and story.within else day_s),
+        repaired=cured and end_s < day_s,
     )
-    if follows and story.then is not None:
-        if silent:
-            repair_s = _onset(end_s + hour_s, rng)
-        if story.kind is Kind.BUS_LOSS:
-            repair_s = day_s  # twice is enough: the board is to be replaced
-        yield Fault(
-            kind=story.then,
-            node=machine.name,
-            gpu=gpu,
-            start_s=next_s,
-            end_s=min(repair_s, day_s),
-            repaired=repair_s < day_s,
-        )

@@ -15,7 +15,7 @@ GANG_LOAD: Final = 0.56
 SINGLE_LOAD: Final = 0.11
 GANG_HOURS: Final = (1.0, 4.0)
 SINGLE_HOURS: Final = (0.5, 4.0)
-LAST_ARRIVAL: Final = 0.86
+LAST_ARRIVAL: Final = 0.83
 """Of the day: what comes is to be started before the day ends."""
 
 GANGS: Final = (

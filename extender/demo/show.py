@@ -17,6 +17,8 @@ from extender.demo.faults import HOUR_S, MINUTE_S, Kind
 from extender.demo.outcome import Outcome, percentile_ms
 from extender.demo.run import Report
 
+GPU_CHARACTERS: Final = 12
+"""Enough of a UUID to tell GPUs apart."""
 TITLES: Final = {"without": "without Surefoot", "with": "with Surefoot"}
 
 
@@ -82,14 +84,19 @@ class Screen:
         self._console.print(head)
         if fits:
             parts = ", ".join(f"{name} {value:.2f}" for name, value in told["parts"].items())
-            self._console.print(Text(f"    parts: {parts}"))
+            self._line(f"parts: {parts}")
         for each in told["evidence"][:3]:
-            place = each["gpu"] or "node"
+            place = (each["gpu"] or "node")[:GPU_CHARACTERS]
             age = "" if each["age_s"] is None else f" ({each['age_s']:.0f} s ago)"
-            self._console.print(Text(f"    {place} {each['cause']}: {each['value']}{age}"))
+            self._line(f"{place} {each['cause']}{age}: {each['value']}")
         if not fits:
-            self._console.print(Text(f"    what to do: {told['advice']}"))
-        self._console.print(Text(f"    {explained.summary}", style="dim"))
+            self._line(f"what to do: {told['advice']}")
+        self._line(explained.summary, style="dim")
+
+    def _line(self, text: str, style: str = "") -> None:
+        """One line of detail, cut where the terminal ends."""
+        shown = Text(f"    {text}", style=style)
+        self._console.print(shown, no_wrap=True, overflow="ellipsis")
 
 
 def clock(time_s: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from extender.demo.agents import Causes, Health, History
+from extender.demo.agents import Causes, Histories, History
 from extender.demo.cluster import Placement
 from extender.demo.faults import REBOOT_S, Fault, Kind
 from scoring.model import NodeName
@@ -16,7 +16,7 @@ _NONE = History()
 class Truth:
     """The faults of the day by place, and what perfect agents make of them."""
 
-    def __init__(self, faults: Sequence[Fault], health: Health) -> None:
+    def __init__(self, faults: Sequence[Fault], health: Histories) -> None:
         self.faults = faults
         self._health = health
         self._by_node: defaultdict[NodeName, list[Fault]] = defaultdict(list)

@@ -23,10 +23,16 @@ def reaching(server: str) -> Iterator[None]:
         raise StoreError(f"the cache at {server} failed: {error}") from error
 
 
+LONGEST: Final = 600
+"""Characters of a problem that are told: what was given is quoted, and it may be a megabyte."""
+
+
 class DocumentError(ValueError):
     """A document that cannot be used: where it stands, the path inside it, and what is wrong."""
 
     def __init__(self, problem: str, *, path: str = "", where: str = "") -> None:
+        if len(problem) > LONGEST:
+            problem = f"{problem[: LONGEST // 2]} ... {problem[-LONGEST // 2 :]}"
         super().__init__(": ".join(part for part in (where, path, problem) if part))
         self.problem = problem
         self.path = path

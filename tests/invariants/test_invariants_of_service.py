@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,7 @@ from machines import dgx_h100
 from papers import node_body, node_paper, paper
 from redis import Redis
 from replicas import Replica, cause, fleet_of, samples
-from servers import eventually
+from servers import Cache, eventually
 from strategies import NOW_S, fleet
 
 from extender import wiring
@@ -203,18 +204,25 @@ class TestInvariant9:
             (tmp_path / "x").write_text("x")
         assert events == ["open"]
 
-    def test_invariant_9_a_record_is_handed_on_without_waiting_for_the_cache(
-        self, store: StoreSettings, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    def test_invariant_9_records_wait_while_the_cache_hangs_and_answers_do_not(
+        self, cache: Cache
     ) -> None:
-        """With a log that cannot ship, thousands of decisions are answered, the oldest dropped."""
-        monkeypatch.setattr("extender.store.decisions.CAPACITY", 100)
+        """A hundred decisions are answered at once while nothing can be shipped; then all arrive."""
+        writer = Writer(cache.settings)
         writer.put([node_paper("a")])
-        with wired(store) as made:
-            made.decisions._lock.acquire()
-            made.decisions._lock.release()
-            for _ in range(50):
-                assert posted(made, "filter", by_names(pod(1), ["a"]))
-            eventually(lambda: made.decisions.shipped == 50, "all records")
+        writer.close()
+        with wired(cache.settings) as made:
+            posted(made, "filter", by_names(pod(1), ["a"]))
+            eventually(lambda: made.decisions.shipped == 1, "the first record")
+            cache.pause()
+            began_s = time.monotonic()
+            for _ in range(100):
+                posted(made, "filter", by_names(pod(1), ["a"]))
+            assert time.monotonic() - began_s < 1.0
+            assert made.decisions.shipped == 1
+            cache.resume()
+            eventually(lambda: made.decisions.shipped == 101, "all records")
+            assert made.decisions.dropped == 0
 
 
 _ears: list[list[str]] = []
