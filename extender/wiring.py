@@ -81,7 +81,7 @@ def webhook(config: SurefootConfig) -> Webhook:
             policy=policy,
             board=board,
             metrics=metrics,
-            record=lambda record: decisions.append(record.encode()),
+            record=lambda record: decisions.append(record.tell),
             version=VERSION,
             connected=lambda: reader.status.connected,
         )

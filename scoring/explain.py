@@ -114,6 +114,7 @@ def node_account(
         return NodeAccount(
             name=name, reason=judged.reason, rank=None, parts=None, set=(), evidence=evidence
         )
+    judged = rank.choice(candidate, ask.need, judged, picture.policy)
     parts = rank.parts(candidate, ask.need, judged, picture.policy)
     distance = closeness.to_members(picture, ask)
     if distance is not None:

@@ -224,7 +224,7 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """The leader's word on one pool of nodes (facts: exclusion budget, mass silence)."""
+    """The leader's word on one pool of nodes (too much excluded, or too much silent)."""
 
     pool: str
     state: BreakerState
@@ -295,7 +295,7 @@ class Ask:
     gang: GangRef | None = None
     scheduler: str = ""
     narrowable: bool = True
-    """False where a narrow answer could starve the pod (DESIGN invariant 8)."""
+    """False where a narrow answer could starve the pod (invariant 8)."""
     notes: tuple[str, ...] = ()
     """What could not be judged, for explain: `MIG devices are judged on health only`, ..."""
 

@@ -5,8 +5,9 @@ A `Picture` is a value: (generation, seen, now) fixes it, and with it every answ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from scoring import ranking
 from scoring.candidate import Candidate, candidate
@@ -14,6 +15,9 @@ from scoring.health.staleness import Freshness
 from scoring.model import Fleet, GangKey, Need, NodeName
 from scoring.policy import Policy
 from scoring.ranking import Ranking
+from scoring.topology import Domain
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,8 @@ class Picture:
     candidates: Mapping[NodeName, Candidate]
     bound: Mapping[GangKey, frozenset[NodeName]]
     """The nodes on which members of each gang hold GPUs; gangs without one are absent."""
+    domains: Mapping[Domain, frozenset[NodeName]]
+    """The nodes of each domain that is wider than a node."""
 
 
 def picture(fleet: Fleet, policy: Policy) -> Picture:
@@ -33,7 +39,7 @@ def picture(fleet: Fleet, policy: Policy) -> Picture:
         generation=-1, now_s=fleet.now_s, nodes={}, seen_s={}, allocations={},
         gangs={}, overrides={}, breakers={},
     )  # fmt: skip
-    blank = Picture(fleet=empty, policy=policy, candidates={}, bound={})
+    blank = Picture(fleet=empty, policy=policy, candidates={}, bound={}, domains={})
     return advanced(blank, fleet, fleet.nodes.keys() | fleet.allocations.keys())
 
 
@@ -53,7 +59,14 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
         fleet=fleet,
         policy=old.policy,
         candidates=candidates,
-        bound=_bound(old, fleet, names),
+        bound=_regrouped(
+            old.bound,
+            ((name, _gangs_on(old.fleet, name), _gangs_on(fleet, name)) for name in names),
+        ),
+        domains=_regrouped(
+            old.domains,
+            ((name, _around(old.candidates, name), _around(candidates, name)) for name in names),
+        ),
     )
 
 
@@ -70,21 +83,36 @@ def due(old: Picture, fleet: Fleet) -> list[NodeName]:
     ]
 
 
-def _bound(
-    old: Picture, fleet: Fleet, names: Iterable[NodeName]
-) -> Mapping[GangKey, frozenset[NodeName]]:
-    """`old.bound` with the allocations of `names` read anew; the old mapping where none moved."""
-    moved: dict[GangKey, set[NodeName]] = {}
-    for name in names:
-        before = {held.gang for held in old.fleet.allocations.get(name, ()) if held.gang}
-        after = {held.gang for held in fleet.allocations.get(name, ()) if held.gang}
-        for gang in before ^ after:
-            nodes = moved.setdefault(gang, set(old.bound.get(gang, ())))
-            (nodes.add if gang in after else nodes.discard)(name)
+def _gangs_on(fleet: Fleet, name: NodeName) -> frozenset[GangKey]:
+    """The gangs of which members hold GPUs of a node."""
+    return frozenset(held.gang for held in fleet.allocations.get(name, ()) if held.gang)
+
+
+def _around(candidates: Mapping[NodeName, Candidate], name: NodeName) -> tuple[Domain, ...]:
+    """The domains that reach beyond a node; a level that no label names has the node's own name."""
+    found = candidates.get(name)
+    return tuple(each for each in found.domains if each.name != name) if found else ()
+
+
+def _regrouped(
+    old: Mapping[K, frozenset[NodeName]],
+    moves: Iterable[tuple[NodeName, Iterable[K], Iterable[K]]],
+) -> Mapping[K, frozenset[NodeName]]:
+    """`old` with each node taken from the groups it was in and put into those it is in; the old
+    mapping where none moved. Empty groups are absent.
+    """
+    moved: dict[K, set[NodeName]] = {}
+    for name, before, after in moves:
+        if before == after:
+            continue
+        into = frozenset(after)
+        for group in into.symmetric_difference(before):
+            nodes = moved.setdefault(group, set(old.get(group, ())))
+            (nodes.add if group in into else nodes.discard)(name)
     if not moved:
-        return old.bound
-    bound = {**old.bound, **{gang: frozenset(nodes) for gang, nodes in moved.items()}}
-    return {gang: nodes for gang, nodes in bound.items() if nodes}
+        return old
+    regrouped = {**old, **{group: frozenset(nodes) for group, nodes in moved.items()}}
+    return {group: nodes for group, nodes in regrouped.items() if nodes}
 
 
 def ranking_of(found: Picture, need: Need) -> Ranking:

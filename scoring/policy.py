@@ -45,16 +45,16 @@ def _set(
 class GangPolicy:
     """What gangs accept."""
 
-    suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "DESIGN 6")
+    suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "ours, docs/adr/0007")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglePolicy:
     """What single pods accept, last in order."""
 
-    degraded: bool = _set(True, "Single pods may use DEGRADED GPUs.", "DESIGN 6")
+    degraded: bool = _set(True, "Single pods may use DEGRADED GPUs.", "ours, docs/adr/0007")
     unknown: bool = _set(
-        True, "Single pods may use UNKNOWN, UNMONITORED and stale GPUs.", "DESIGN 6"
+        True, "Single pods may use UNKNOWN, UNMONITORED and stale GPUs.", "ours, docs/adr/0007"
     )
     probation_max_priority: int = _set(
         0,
@@ -71,7 +71,7 @@ class BreakerPolicy:
     gangs: GangsUnderOpenBreaker = _set(
         GangsUnderOpenBreaker.REFUSE,
         "Whether an open breaker lets gangs use GPUs excluded by soft causes: refuse or admit.",
-        "DESIGN 6",
+        "ours, docs/adr/0007",
     )
 
 
@@ -82,13 +82,13 @@ class FlapPolicy:
     half_life_s: float = _set(
         DAY_S,
         "Half-life of the penalty for each entry into DEGRADED or worse.",
-        "facts: health 5.5",
+        "ours; gpud and NVSentinel count returns too",
         low=1,
     )
     probation_at: float = _set(
-        3.0, "Penalty from which the least state is PROBATION.", "facts: health 5.5", low=0.1
+        3.0, "Penalty from which the least state is PROBATION.", "ours; gpud and NVSentinel count returns too", low=0.1
     )
-    probation_for_s: float = _set(DAY_S, "How long that PROBATION lasts.", "facts: health 5.5")
+    probation_for_s: float = _set(DAY_S, "How long that PROBATION lasts.", "ours; gpud and NVSentinel count returns too")
     failed_at: float = _set(
         5.0,
         "Penalty from which the GPU needs inspection: FAILED.",
@@ -98,10 +98,10 @@ class FlapPolicy:
     exit_delay_s: float = _set(
         300.0,
         "Clean time asked before a level cause closes; doubles with each re-entry.",
-        "facts: health 5.5",
+        "ours; gpud and NVSentinel count returns too",
         low=1,
     )
-    exit_delay_max_s: float = _set(21_600.0, "Longest such time.", "facts: health 5.5", low=1)
+    exit_delay_max_s: float = _set(21_600.0, "Longest such time.", "ours; gpud and NVSentinel count returns too", low=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class AttemptPolicy:
     """How often the same cause may be cured before a harder cure is asked."""
 
     resets: int = _set(
-        2, "Resets for one cause before a reboot is asked.", "facts: health 5.5", low=1
+        2, "Resets for one cause before a reboot is asked.", "ours; gpud and NVSentinel count returns too", low=1
     )
     reboots: int = _set(
         1, "Reboots for one cause before the GPU is FAILED.", "gpud: 2 reboots for one XID", low=1
@@ -144,12 +144,12 @@ class RankPolicy:
     health: float = _set(
         0.4, "Weight of soft health: SUSPECT, DEGRADED and UNKNOWN come last.", "docs/adr/0005"
     )
-    links: float = _set(0.25, "Weight of the slowest link of the worst set.", "facts: topology 0.6")
+    links: float = _set(0.25, "Weight of the slowest link of the worst set.", "docs/adr/0005; a ring is as fast as its slowest link")
     fragmentation: float = _set(
-        0.15, "Weight of keeping whole nodes whole.", "facts: topology 5.1, FGD"
+        0.15, "Weight of keeping whole nodes whole.", "docs/adr/0005, after FGD (ATC 2023)"
     )
     domain: float = _set(
-        0.2, "Weight of closeness to the gang's bound members.", "facts: topology 4"
+        0.2, "Weight of closeness to the gang's bound members.", "docs/adr/0005"
     )
     links_full_gbps: float = _set(
         370.8, "Slowest-link speed that earns the full part, in GB/s.", "NCCL: NV18 of H100", low=1
@@ -163,7 +163,7 @@ class StarvationPolicy:
     after_s: float = _set(
         600.0,
         "How long a gang that does not fit waits before it holds its best domain (read by the planner only).",
-        "DESIGN 7",
+        "ours",
     )
 
 
@@ -175,24 +175,24 @@ class Policy:
     stale_after_s: float = _set(
         60.0,
         "Age of the last full sample from which a node takes no gangs.",
-        "DESIGN 6: four polls",
+        "ours: four polls; NVSentinel's watchdog waits 45 s",
         low=1,
     )
     unknown_after_s: float = _set(
         600.0,
         "Age of the last full sample from which a node is UNKNOWN.",
-        "facts: health 5.6",
+        "ours",
         low=1,
     )
     unknown_long_s: float = _set(
         3_600.0,
         "After UNKNOWN for longer than this, two good samples are needed to leave it.",
-        "facts: health 5.3",
+        "ours",
     )
     new_grace_s: float = _set(
         600.0,
         "How long a GPU may be NEW, without a full sample, before it is UNKNOWN.",
-        "facts: health 5.1",
+        "ours; NVSentinel #812, #1423",
     )
     entry_polls: int = _set(
         3,
@@ -201,12 +201,12 @@ class Policy:
         low=1,
     )
     clean_polls: int = _set(
-        5, "Consecutive clean polls before a level's cause closes.", "facts: health 5.3", low=1
+        5, "Consecutive clean polls before a level's cause closes.", "ours", low=1
     )
     event_clean_polls: int = _set(
         3,
         "Clean polls after the reset or reboot before an event's cause becomes PROBATION.",
-        "facts: health 5.3",
+        "ours",
         low=1,
     )
     probation_s: float = _set(
@@ -221,10 +221,10 @@ class Policy:
     rate_clear_ratio: float = _set(
         0.5,
         "A rate's cause closes below this part of its trip level ...",
-        "facts: health 5.3",
+        "ours",
         high=1,
     )
-    rate_clear_s: float = _set(600.0, "... for this long.", "facts: health 5.3")
+    rate_clear_s: float = _set(600.0, "... for this long.", "ours")
     pool_label: str = _set(
         "nvidia.com/gpu.product",
         "Node label that names the pool for breakers.",

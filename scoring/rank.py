@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from scoring import subsets
+from scoring import fragments, subsets
 from scoring.candidate import STALE, Candidate
 from scoring.model import Health, Need, ResourceKind
 from scoring.policy import Policy
+from scoring.rings import positions
 from scoring.verdict import Judgement, worst_of
 
 HEALTH_RATIO: Final[Mapping[Health, float]] = MappingProxyType(
@@ -32,7 +34,7 @@ HEALTH_RATIO: Final[Mapping[Health, float]] = MappingProxyType(
         Health.FAILED: 0.0,
     }
 )
-"""What the worst GPU of the set earns, falling with severity (facts: health 5.8, placeholders there)."""
+"""What the worst GPU of the set earns, falling with severity (docs/adr/0005)."""
 
 STALE_RATIO: Final = 0.3
 """The most that a set earns whose telemetry is stale."""
@@ -53,10 +55,33 @@ def parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy
     """The parts for a pod of no gang, or of a gang without bound members."""
     if need.kind is ResourceKind.NONE:
         return Parts(health=1.0, links=1.0, fragmentation=1.0)
+    return _parts(candidate, need, choice(candidate, need, judgement, policy), policy)
+
+
+def choice(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> Judgement:
+    """The judgement narrowed to the GPUs among which a plan chooses: the healthiest that are
+    enough, or also worse ones where their links are worth it. Without a plan, as it is.
+    """
+    if not judgement.chosen:
+        return judgement
+    ratios = _ratios(candidate, need, judgement.reach)
+    options = []
+    for least in sorted(set(ratios.values()), reverse=True):
+        reach = sum(1 << position for position, ratio in ratios.items() if ratio >= least)
+        if reach.bit_count() >= judgement.count:
+            options.append(replace(judgement, reach=reach))
+    return max(
+        options,
+        key=lambda option: rank(_parts(candidate, need, option, policy), policy),
+        default=judgement,
+    )
+
+
+def _parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> Parts:
     return Parts(
         health=_health(candidate, need, judgement),
         links=_links(candidate, need, judgement, policy),
-        fragmentation=_fragmentation(candidate, need),
+        fragmentation=_fragmentation(candidate, need, judgement),
     )
 
 
@@ -97,13 +122,23 @@ def handed_out(candidate: Candidate, judgement: Judgement) -> subsets.Subset | N
 
 def _health(candidate: Candidate, need: Need, judgement: Judgement) -> float:
     """What the worst GPU that may come earns; GPUs beyond those we know are UNKNOWN."""
-    unknown = judgement.reach == 0 or (
-        need.kind is ResourceKind.WHOLE and need.count > judgement.count
+    unknown = need.kind is ResourceKind.WHOLE and need.count > judgement.count
+    earned = _ratios(candidate, need, judgement.reach).values()
+    return (
+        min(earned, default=1.0)
+        if judgement.reach and not unknown
+        else HEALTH_RATIO[Health.UNKNOWN]
     )
-    states = Health.UNKNOWN.bit if unknown else 0
-    for position, of_gpu in enumerate(candidate.together if need.talks else candidate.alone):
-        if judgement.reach >> position & 1:
-            states |= of_gpu
+
+
+def _ratios(candidate: Candidate, need: Need, reach: int) -> dict[int, float]:
+    """What each GPU of `reach` earns for its health, by position."""
+    states = candidate.together if need.talks else candidate.alone
+    return {position: _ratio(states[position]) for position in positions(reach)}
+
+
+@lru_cache(maxsize=4096)
+def _ratio(states: int) -> float:
     ratio = HEALTH_RATIO[worst_of(states)]
     return min(ratio, STALE_RATIO) if states & STALE else ratio
 
@@ -121,10 +156,19 @@ def _links(candidate: Candidate, need: Need, judgement: Judgement, policy: Polic
     return min(1.0, math.log1p(found.bottleneck_gbps) / full)
 
 
-def _fragmentation(candidate: Candidate, need: Need) -> float:
-    """1 where the pod fills the node; the more GPUs it leaves free, the less."""
+def _fragmentation(candidate: Candidate, need: Need, judgement: Judgement) -> float:
+    """1 where the pod breaks no whole island or node and leaves no GPU over (after the
+    measure of FGD, ATC 2023, with islands for GPUs).
+    """
     total = len(candidate.node.gpus)
     if need.kind is not ResourceKind.WHOLE or total == 0:
         return 1.0
-    free = candidate.free.bit_count() - candidate.nameless
-    return 1.0 - max(0, free - need.count) / total
+    left = max(0, candidate.free.bit_count() - candidate.nameless - need.count)
+    lost = fragments.broken(
+        candidate.node.links,
+        candidate.free,
+        judgement.reach,
+        judgement.count,
+        chosen=judgement.chosen,
+    )
+    return 1.0 - (left + min(lost, total)) / (2 * total)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from scoring import rank
 from scoring.candidate import Candidate
@@ -21,7 +22,24 @@ from scoring.policy import Policy
 from scoring.reasons import Reason
 from scoring.verdict import judge
 
-Penalty = Callable[[NodeName], float]
+SMALL: Final = 256
+"""A group of so many nodes is looked through rather than looked for in the whole order."""
+
+
+_MARGIN: Final = 1e-9
+"""More than sums of a few ratios can be off by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What draws a gang's next member to where others are bound."""
+
+    penalty: Callable[[NodeName], float]
+    """What the rank of a node loses by its distance."""
+    groups: Sequence[tuple[Collection[NodeName], float]]
+    """Sets of nodes, small ones first and all nodes last, each with what a node loses at least that
+    lies in no smaller one. Of two nodes, one that lies in all sets of the other loses no more.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +51,43 @@ class Ranking:
     """Of the nodes that fit, with no regard to where the gang's members are bound."""
     vetoes: Mapping[NodeName, Reason]
     """Of the nodes that do not."""
-    order: tuple[tuple[float, NodeName], ...]
-    """(-rank, name) of the nodes that fit, best first."""
+    order: tuple[NodeName, ...]
+    """The nodes that fit by (-rank, name), best first."""
 
     def first(
-        self, names: Collection[NodeName], count: int, penalty: Penalty | None = None
+        self, names: Collection[NodeName], count: int, pull: Pull | None = None
     ) -> list[NodeName]:
-        """The best `count` of `names` that fit, by (-rank, name).
+        """The best `count` of `names`, a set, that fit, by (-rank, name).
 
-        `penalty` is what a node's rank loses by its distance to the gang's bound members; None
-        where no member is bound, so that the order stands as it is. O(1) look-ups per name then.
+        Where the gang has bound members, `pull` lowers the ranks by the distance to them.
         """
-        if penalty is None:
-            fitting = (name for _, name in self.order if name in names)
-            return list(islice(fitting, count))
-        ranks = self.ranks
-        losses = ((penalty(name) - ranks[name], name) for name in names if name in ranks)
-        return [name for _, name in heapq.nsmallest(count, losses)]
+        if pull is None or not self.order:
+            return list(islice(filter(names.__contains__, self.order), count))
+        top = self.ranks[self.order[0]]
+        losses: dict[NodeName, float] = {}
+        for group, least in pull.groups:
+            if len(group) > SMALL and len(losses) >= count:
+                last = heapq.nsmallest(count, losses.values())[-1]
+                if least - top > last + _MARGIN:
+                    break
+            for name in self._leading(names, count, group):
+                losses[name] = pull.penalty(name) - self.ranks[name]
+        return heapq.nsmallest(count, losses, key=lambda name: (losses[name], name))
+
+    def _leading(
+        self, names: Collection[NodeName], count: int, group: Collection[NodeName]
+    ) -> Iterable[NodeName]:
+        """The best `count` of `names` that fit and lie in `group`, by (-rank, name): those behind
+        them are behind them with any pull.
+        """
+        if len(group) > SMALL:
+            inside = filter(group.__contains__, self.order)
+            return islice(filter(names.__contains__, inside), count)
+        fitting = [name for name in group if name in names and name in self.ranks]
+        return fitting if len(fitting) <= count else heapq.nsmallest(count, fitting, self._place)
+
+    def _place(self, name: NodeName) -> tuple[float, NodeName]:
+        return -self.ranks[name], name
 
 
 def ranking(candidates: Mapping[NodeName, Candidate], need: Need, policy: Policy) -> Ranking:
@@ -66,13 +104,18 @@ def changed(
 ) -> Ranking:
     """`old` with the nodes `names` judged anew; one that `candidates` lacks is gone."""
     ranks, vetoes, order = dict(old.ranks), dict(old.vetoes), list(old.order)
+
+    def place(name: NodeName) -> tuple[float, NodeName]:
+        return -ranks[name], name
+
     names = list(names)
     bulk = len(names) > len(order) // 8
     for name in names:
         vetoes.pop(name, None)
-        before = ranks.pop(name, None)
-        if before is not None and not bulk:
-            del order[bisect_left(order, (-before, name))]
+        if name in ranks:
+            if not bulk:
+                del order[bisect_left(order, place(name), key=place)]
+            del ranks[name]
         candidate = candidates.get(name)
         if candidate is None:
             continue
@@ -82,21 +125,19 @@ def changed(
             continue
         ranks[name] = rank.rank(rank.parts(candidate, old.need, judgement, policy), policy)
         if not bulk:
-            insort(order, (-ranks[name], name))
+            insort(order, name, key=place)
     if bulk:
-        order = sorted((-value, name) for name, value in ranks.items())
+        order = sorted(ranks, key=place)
     return Ranking(old.need, ranks, vetoes, tuple(order))
 
 
 def reasons(
-    found: Ranking, names: Iterable[NodeName], unreported: Reason | None
+    found: Ranking, offered: frozenset[NodeName], unreported: Reason | None
 ) -> Counter[Reason]:
-    """How many of `names` each reason refuses; nodes without a document count as `unreported`."""
-    count: Counter[Reason] = Counter()
-    for name in names:
-        reason = found.vetoes.get(name)
-        if reason is None and name not in found.ranks:
-            reason = unreported
-        if reason is not None:
-            count[reason] += 1
+    """How many of `offered` each reason refuses; nodes without a document count as `unreported`."""
+    count = Counter(reason for name, reason in found.vetoes.items() if name in offered)
+    if unreported is not None:
+        strangers = offered.difference(found.ranks).difference(found.vetoes)
+        if strangers:
+            count[unreported] += len(strangers)
     return count

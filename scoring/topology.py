@@ -230,8 +230,14 @@ def domains(node: Node) -> tuple[Domain, ...]:
         if named[level] is not None:
             above = (named[wider] for wider in _WIDER[level])
             name = "/".join(filter(None, (*above, named[level])))
-        found.append(Domain(level, name))
+        found.append(_shared(level, name))
     return tuple(found)
+
+
+@lru_cache(maxsize=1 << 16)
+def _shared(level: Level, name: str) -> Domain:
+    """One object for all nodes of a domain: it is looked up for each of them."""
+    return Domain(level, name)
 
 
 _WIDER: Final[Mapping[Level, tuple[Level, ...]]] = MappingProxyType(

@@ -1,6 +1,6 @@
 """May this pod go to this node? One candidate, one need, one verdict.
 
-kube-scheduler owns counts and Surefoot owns fitness (DESIGN invariant 5): a verdict never says
+kube-scheduler owns counts and Surefoot owns fitness (invariant 5): a verdict never says
 "too few free". It judges the sets of GPUs that the kubelet may hand out (invariant 10).
 """
 

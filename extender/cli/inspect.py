@@ -16,6 +16,7 @@ KINDS: Final = {
     "kmsg": "a kernel log",
     "metrics": "a dcgm-exporter page",
     "pod": "one Pod, YAML or JSON",
+    "allocation": "a machine and an ask as JSON",
 }
 
 

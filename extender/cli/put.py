@@ -62,7 +62,7 @@ def command(
     \b
     Example:
       surefoot put node.yaml --hold
-      surefoot get nodes -o json | surefoot put -
+      generate-documents | surefoot put - --seen-ago 90s
     """
     config = options.load_config(config_path, store__url=store_url)
     try:

@@ -158,7 +158,7 @@ class LogConfig(_Documented):
     format: LogFormat = LogFormat.JSON
     """`json` for machines, `console` for people."""
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """Each decision is one line at `info`, each request one more at `debug`."""
+    """Each decision is one line at `info`; what was refused, and lost connections, at `warning`."""
 
 
 class SurefootConfig(_Documented):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from extender.demo import losses, scheduler
@@ -18,6 +18,7 @@ from extender.demo.outcome import Outcome, slowest_link_gbps
 from extender.demo.scheduler import Extender
 from extender.demo.truth import Truth
 from scoring.model import NodeName
+from scoring.policy import DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +33,15 @@ class Scenario:
 
 
 def scenario(nodes: int, seed: int, day_s: float = DAY_S) -> Scenario:
-    """The fleet, the faults and the jobs of a seed."""
+    """The fleet, the faults and the jobs of a seed. A short day is a fast one: what takes hours
+    shrinks with it, probation included.
+    """
     machines = fleet(nodes)
     faults = script(machines, seed, day_s)
+    policy = replace(DEFAULT, probation_s=DEFAULT.probation_s * day_s / DAY_S)
     return Scenario(
         machines=machines,
-        truth=Truth(faults, health_of(machines, faults, day_s)),
+        truth=Truth(faults, health_of(machines, faults, day_s, policy)),
         jobs=arrivals(machines, seed, day_s),
         seed=seed,
         day_s=day_s,

@@ -136,12 +136,12 @@ STORIES: Final = (
     # What returns from a repair fails again half of the time (NVSentinel #695): hence probation.
     # A board that falls off the bus twice stays out of service until it is replaced.
     Story(kind=Kind.BUS_LOSS, count=3, lasts_h=(0.6, 1.5), then=Kind.BUS_LOSS, then_share=0.5, then_after_h=(0.4, 2.0), then_lasts_h=TO_THE_END_H),
-    Story(kind=Kind.MEMORY_ERROR, count=4, lasts_h=(0.4, 1.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
-    Story(kind=Kind.LINK_ERROR, count=3, lasts_h=(0.4, 1.0), then=Kind.LINK_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
+    Story(kind=Kind.MEMORY_ERROR, count=3, lasts_h=(0.4, 1.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
+    Story(kind=Kind.LINK_ERROR, count=2, lasts_h=(0.4, 1.0), then=Kind.LINK_ERROR, then_share=0.6, then_after_h=(0.4, 2.5)),
     # The bad row stays in use until the reset: the next access to it may be the uncorrectable one.
-    Story(kind=Kind.REMAP_PENDING, count=5, lasts_h=(3.0, 7.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.7, 2.5), within=True, takes_over=True),
-    Story(kind=Kind.LINKS_DOWN, count=5, lasts_h=(3.0, 8.0)),
-    Story(kind=Kind.THERMAL, count=5, lasts_h=(3.0, 8.0)),
+    Story(kind=Kind.REMAP_PENDING, count=4, lasts_h=(4.0, 9.0), then=Kind.MEMORY_ERROR, then_share=0.6, then_after_h=(0.7, 2.5), within=True, takes_over=True),
+    Story(kind=Kind.LINKS_DOWN, count=5, lasts_h=(5.0, 11.0)),
+    Story(kind=Kind.THERMAL, count=5, lasts_h=(5.0, 11.0)),
     # A node that cannot be watched is the one that overheats unseen.
     Story(kind=Kind.SILENCE, count=3, lasts_h=(1.5, 4.0), then=Kind.THERMAL, then_share=0.7, then_after_h=(0.15, 0.5), within=True, then_lasts_h=(2.0, 5.0)),
 )  # fmt: skip
@@ -156,7 +156,7 @@ def script(machines: Sequence[Machine], seed: int, day_s: float = DAY_S) -> tupl
     places = _places(machines, rng)
     for story in stories:
         node, gpu = next(place for place in places if _can(place[0], story.kind))
-        start_s = _onset(rng.uniform(0.02, 0.75) * day_s, rng)
+        start_s = _onset(rng.uniform(0.02, 0.7) * day_s, rng)
         found += _told(story, node, gpu, start_s, day_s, rng)
     return tuple(sorted(found, key=lambda f: (f.start_s, f.node, f.kind)))
 

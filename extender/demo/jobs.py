@@ -13,15 +13,15 @@ from extender.demo.fleet import PRODUCTS, Machine, Product
 GANG_LOAD: Final = 0.56
 """Share of each product's GPU hours that gangs ask for; singles ask for `SINGLE_LOAD` of all."""
 SINGLE_LOAD: Final = 0.11
-GANG_HOURS: Final = (1.0, 4.0)
+GANG_HOURS: Final = (0.75, 3.25)
 SINGLE_HOURS: Final = (0.5, 4.0)
-LAST_ARRIVAL: Final = 0.83
+LAST_ARRIVAL: Final = 0.8
 """Of the day: what comes is to be started before the day ends."""
 
 GANGS: Final = (
     # members, GPUs of each, weight
     (2, 8, 4),
-    (4, 8, 2),
+    (3, 8, 2),
     (2, 4, 4),
     (4, 4, 3),
     (3, 2, 3),

@@ -19,7 +19,7 @@ from scoring.xid.rules import NO_RULES, Rules
 
 
 def report(data: bytes, rules: Rules = NO_RULES) -> dict[str, Any] | None:
-    """The verdict on a kernel log, as the JSON of docs/cli.md; None if it tells nothing of GPUs.
+    """The verdict on a kernel log, as the JSON of docs/inspect.md; None if it tells nothing of GPUs.
 
     `devices` by PCI address, each with `state`, `causes` (codes that determine it), `recorded`
     (codes that say nothing against it) and `evidence` by cause; `nodes` the same for the node.

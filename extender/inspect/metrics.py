@@ -32,7 +32,7 @@ _SEEN_S: Final = -60.0
 
 
 def report(data: bytes, policy: Policy = PAGE_POLICY) -> dict[str, Any] | None:
-    """The verdict on each GPU of a page, as the JSON of docs/cli.md; None where it shows none.
+    """The verdict on each GPU of a page, as the JSON of docs/inspect.md; None where it shows none.
 
     `devices` by uuid, each with `index`, `model`, `state`, `causes`, `recorded` (XIDs that say
     nothing against it), `evidence` by cause, and `missing`: what the other GPUs of its model show.

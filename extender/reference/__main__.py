@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -11,15 +12,21 @@ from extender.reference import DOCS, PAGES, stale
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail where a page is out of date.")
-def main(*, check: bool) -> None:
+@click.option(
+    "--docs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=DOCS,
+    help="Where the pages are, instead of docs/.",
+)
+def main(*, check: bool, docs: Path) -> None:
     """Write the reference pages that come from the code."""
-    old = stale()
+    old = stale(docs)
     if check:
         for name in old:
             click.echo(f"docs/{name} is out of date, run `make docs`", err=True)
         sys.exit(1 if old else 0)
     for name in old:
-        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        (docs / name).write_text(PAGES[name](), encoding="utf-8")
         click.echo(f"docs/{name} written")
 
 

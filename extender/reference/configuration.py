@@ -42,9 +42,8 @@ policy:
 """
 
 _POLICY: Final = """\
-Thresholds and weights of the judgement. A source that begins with `DESIGN` or `facts` is a note that
-this project was designed from; what came of them stands in [architecture](architecture.md) and in
-[the decisions](adr/README.md).
+Thresholds and weights of the judgement. A source of `ours` is a choice of this project; issues are
+named by their repository.
 """
 
 

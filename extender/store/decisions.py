@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -16,10 +17,17 @@ from extender.store.errors import StoreError, reaching
 
 CAPACITY: Final = 10_000
 """Records that wait at most; then the oldest is dropped for each new one."""
+RAW: Final = 256
+"""Records that wait unrendered at most, as each may keep thousands of names alive."""
 BATCH: Final = 256
+COALESCE_S: Final = 0.02
+"""Records that come within this time after the first are shipped with it, once it is answered."""
 TIMEOUT_S: Final = 1.0
 FIRST_BACKOFF_S: Final = 0.05
 LAST_BACKOFF_S: Final = 0.5
+
+Render = Callable[[], bytes]
+"""Makes the JSON of one record."""
 
 _log = structlog.get_logger("surefoot.store.decisions")
 
@@ -27,14 +35,16 @@ _log = structlog.get_logger("surefoot.store.decisions")
 class DecisionLog:
     """A bounded queue, and a thread that ships it to the capped stream `decisions`.
 
-    A record whose acknowledgement was lost is shipped again: readers tell it by its id.
+    The thread renders the records too: that costs more than many a decision. A record whose
+    acknowledgement was lost is shipped again: readers tell it by its id.
     """
 
     def __init__(self, settings: StoreSettings, *, capacity: int = CAPACITY) -> None:
         self._server = settings.server
         self._client = connect(settings, timeout_s=TIMEOUT_S)
         self._capacity = capacity
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[bytes | Render] = deque()
+        self._raw = 0
         self._dropped = 0
         self._shipped = 0
         self._lock = threading.Lock()
@@ -62,13 +72,18 @@ class DecisionLog:
         """Begin to ship."""
         self._thread.start()
 
-    def append(self, record: bytes) -> None:
-        """Queue one record, JSON; returns at once, whatever the cache does."""
+    def append(self, render: Render) -> None:
+        """Queue one record; returns without waiting for the cache, whatever that does.
+
+        `render` is called once: soon, by the thread, or here and now where too many wait for that.
+        """
+        record = render if self._raw < RAW else render()
         with self._lock:
             if len(self._waiting) >= self._capacity:
-                self._waiting.popleft()
+                self._take()
                 self._dropped += 1
             self._waiting.append(record)
+            self._raw += callable(record)
         self._news.set()
 
     def close(self, deadline_s: float = 2.0) -> None:
@@ -93,6 +108,7 @@ class DecisionLog:
             if time.monotonic() >= self._deadline_s:
                 return
             self._news.wait()
+            self._closing.wait(COALESCE_S)
             self._news.clear()
             try:
                 while self._ship():
@@ -107,9 +123,10 @@ class DecisionLog:
     def _ship(self) -> bool:
         """Ship one batch; False: nothing waits."""
         with self._lock:
-            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-        if not batch:
+            taken = [self._take() for _ in range(min(BATCH, len(self._waiting)))]
+        if not taken:
             return False
+        batch = [record() if callable(record) else record for record in taken]
         try:
             with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
                 for record in batch:
@@ -126,10 +143,16 @@ class DecisionLog:
         self._shipped += len(batch)
         return True
 
+    def _take(self) -> bytes | Render:
+        record = self._waiting.popleft()
+        self._raw -= callable(record)
+        return record
+
     def _give_up(self) -> None:
         with self._lock:
             self._dropped += len(self._waiting)
             self._waiting.clear()
+            self._raw = 0
 
     def _put_back(self, batch: list[bytes]) -> None:
         with self._lock:

@@ -1,13 +1,13 @@
 """From a request to an answer: which nodes, what scores, which victims, and a record of why.
 
-Nothing here changes anything or does I/O (DESIGN invariants 1 and 9): kube-scheduler asks
+Nothing here changes anything or does I/O (invariants 1 and 9): kube-scheduler asks
 speculatively and never says what it rolled back.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -18,7 +18,7 @@ from extender.wire.scheduler import NodesRequest, PreemptionRequest, Victims
 from scoring import closeness, rank, ranking
 from scoring.candidate import candidate
 from scoring.model import Ask, NodeName, ResourceKind, WorkClass
-from scoring.ranking import Penalty, Ranking
+from scoring.ranking import Pull, Ranking
 from scoring.reasons import Reason
 from scoring.verdict import judge
 
@@ -51,9 +51,17 @@ class Decision:
     unreported: Reason | None = None
     """The reason for nodes without a document."""
 
-    def counts(self, names: Iterable[NodeName]) -> Counter[Reason]:
+    @property
+    def main_reason(self) -> Reason | None:
+        """The reason of most nodes; None unless nothing passed."""
+        if self.outcome not in (Outcome.VETO, Outcome.CLOSED):
+            return None
+        most = Counter(self.vetoes.values()).most_common(1)
+        return most[0][0] if most else None
+
+    def counts(self, names: frozenset[NodeName]) -> Counter[Reason]:
         """How many of `names` each reason refuses."""
-        if self.ranking is None:
+        if self.ranking is None or self.vetoes:
             return Counter(self.vetoes.values())
         return ranking.reasons(self.ranking, names, self.unreported)
 
@@ -119,7 +127,7 @@ class Judge:
                 for name in request.names
                 if name in ranks or (unreported is None and name not in known)
             ]
-        passed = found.first(request.offered, narrow, self._penalty(view, ask))
+        passed = found.first(request.offered, narrow, _pull(view, found, ask))
         if len(passed) < narrow and unreported is None:
             unknown = sorted(name for name in request.names if name not in known)
             passed += unknown[: narrow - len(passed)]
@@ -133,14 +141,14 @@ class Judge:
         if isinstance(view, Decision):
             return view, [(name, 0) for name in request.names]
         found = self._board.ranking(view, ask.need)
-        penalty = self._penalty(view, ask)
+        pull = _pull(view, found, ask)
         scores = []
         for name in request.names:
             value = found.ranks.get(name)
             if value is None:
                 scores.append((name, 0))
             else:
-                scores.append((name, rank.points(value - penalty(name) if penalty else value)))
+                scores.append((name, rank.points(value - pull.penalty(name) if pull else value)))
         return Decision(outcome=Outcome.PASS, passed=request.names, ranking=found), scores
 
     def preempt(
@@ -176,14 +184,6 @@ class Judge:
         """The reason for a node without a document; None: it passes."""
         return unreported_reason(self._config.unknown_nodes, ask)
 
-    def _penalty(self, view: View, ask: Ask) -> Penalty | None:
-        """What each node's rank loses by its distance to the gang's bound members."""
-        distance = closeness.to_members(view.picture, ask)
-        if distance is None:
-            return None
-        policy = view.picture.policy
-        return lambda name: rank.domain_penalty(distance(name), policy)
-
     def _view_for(self, ask: Ask, names: Collection[NodeName]) -> View | Decision:
         """The view to judge by, or the decision that needs none."""
         foreign = bool(self._schedulers) and ask.scheduler not in self._schedulers
@@ -195,3 +195,19 @@ class Judge:
         if self._config.failure_policy is FailurePolicy.OPEN:
             return Decision(outcome=Outcome.OPEN, passed=names)
         return Decision(outcome=Outcome.CLOSED, vetoes=dict.fromkeys(names, Reason.NO_SNAPSHOT))
+
+
+def _pull(view: View, found: Ranking, ask: Ask) -> Pull | None:
+    """What draws the pod to where its gang's members are bound."""
+    near = closeness.to_members(view.picture, ask)
+    if near is None:
+        return None
+    policy = view.picture.policy
+    everywhere = (found.ranks, rank.domain_penalty(0.0, policy))
+    return Pull(
+        penalty=lambda name: rank.domain_penalty(near(name), policy),
+        groups=(
+            *((each.names, rank.domain_penalty(each.most, policy)) for each in near.groups),
+            everywhere,
+        ),
+    )

@@ -14,8 +14,8 @@ import structlog
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from extender.config.model import Mode, WebhookConfig
-from extender.webhook.answers import Decision, Judge, Outcome
+from extender.config.model import WebhookConfig
+from extender.webhook.answers import Decision, Judge
 from extender.webhook.board import Board
 from extender.webhook.explanations import LIMIT, explanation
 from extender.webhook.metrics import Metrics
@@ -24,9 +24,13 @@ from extender.wire import asks, scheduler
 from extender.wire.errors import WireError
 from scoring.model import Ask, NodeName
 from scoring.policy import Policy, digest
+from scoring.reasons import Reason
 
 LARGEST_BODY: Final = 256 << 20
 """Bytes. 5,000 full Nodes are about 80 MB."""
+
+_TEXTS: Final = {reason: reason.text for reason in Reason}
+_CURABLE: Final = frozenset(reason for reason in Reason if not reason.unresolvable)
 
 log = structlog.get_logger()
 
@@ -62,14 +66,15 @@ class Webhook:
         args = scheduler.decode_nodes(body)
         ask = asks.ask_of(args.pod, self._deps.policy)
         decision = self._judge.filter(args, ask)
-        self._keep("filter", started_s, ask, args.names, decision)
+        self._keep("filter", started_s, ask, args.offered, decision)
         if self._judge.observes:
             return scheduler.encode_filter(args, passed=args.names, failed={}, unresolvable={})
-        failed, unresolvable = {}, {}
-        for name, reason in decision.vetoes.items():
-            (unresolvable if reason.unresolvable else failed)[name] = reason.text
+        texts = {name: _TEXTS[reason] for name, reason in decision.vetoes.items()}
+        failed = {
+            name: texts.pop(name) for name, reason in decision.vetoes.items() if reason in _CURABLE
+        }
         return scheduler.encode_filter(
-            args, passed=decision.passed, failed=failed, unresolvable=unresolvable
+            args, passed=decision.passed, failed=failed, unresolvable=texts
         )
 
     def prioritize(self, body: bytes) -> bytes:
@@ -78,7 +83,7 @@ class Webhook:
         args = scheduler.decode_nodes(body)
         ask = asks.ask_of(args.pod, self._deps.policy)
         decision, scores = self._judge.prioritize(args, ask)
-        self._keep("prioritize", started_s, ask, args.names, decision)
+        self._keep("prioritize", started_s, ask, args.offered, decision)
         if self._judge.observes:
             scores = [(name, 0) for name in args.names]
         return scheduler.encode_priorities(scores)
@@ -89,7 +94,7 @@ class Webhook:
         args = scheduler.decode_preemption(body)
         ask = asks.ask_of(args.pod, self._deps.policy)
         decision, kept = self._judge.preempt(args, ask)
-        self._keep("preempt", started_s, ask, tuple(args.victims), decision)
+        self._keep("preempt", started_s, ask, frozenset(args.victims), decision)
         return scheduler.encode_preemption(args.victims if self._judge.observes else kept)
 
     def explain(self, body: bytes) -> bytes:
@@ -117,16 +122,13 @@ class Webhook:
         verb: str,
         started_s: float,
         ask: Ask,
-        names: tuple[NodeName, ...],
+        names: frozenset[NodeName],
         decision: Decision,
     ) -> None:
-        """Count, log and hand on a decision."""
+        """Count a decision and hand it on."""
         view = self._deps.board.latest()
         snapshot = view.picture.fleet if view is not None else None
-        reason = ""
-        if decision.outcome in (Outcome.VETO, Outcome.CLOSED):
-            counts = decision.counts(names).most_common(1)
-            reason = counts[0][0].value if counts else ""
+        reason = decision.main_reason or ""
         self._deps.metrics.decisions.labels(verb, decision.outcome.value, reason).inc()
         record = Record(
             id=self._next_id(),
@@ -142,19 +144,6 @@ class Webhook:
             policy=self._policy_digest,
         )
         self._deps.record(record)
-        log.info(
-            "decision",
-            id=record.id,
-            verb=verb,
-            namespace=ask.namespace,
-            pod=ask.name,
-            gang=ask.gang.key if ask.gang else None,
-            verdict=decision.outcome.value,
-            reason=reason or None,
-            names=len(names),
-            passed=len(decision.passed),
-            observed=self._deps.config.mode is Mode.OBSERVE,
-        )
 
 
 def _limit(text: str | None) -> int:

@@ -1,7 +1,7 @@
 """Decision records: enough to say later what was asked, what was known, and what was answered.
 
-A record is cheap to make on the request path; what costs (digest, counts, the runner-up) is worked
-out in `fields`, by the thread that ships it.
+A record is cheap to make on the request path; what costs (digest, counts, the runner-up) or may
+block (the log) is left to the thread that ships it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import structlog
 
 from extender.config.model import Mode
 from extender.webhook.answers import Decision
 from scoring.model import Ask, Health, NodeName
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Record:
     took_s: float
     mode: Mode
     ask: Ask
-    names: Collection[NodeName]
+    names: frozenset[NodeName]
     decision: Decision
     generation: int | None
     """Of the snapshot; None where there was none."""
@@ -38,6 +41,24 @@ class Record:
     """The snapshot's time: with the generation it fixes the answer."""
     policy: str
     """Digest of the policy."""
+
+    def tell(self) -> bytes:
+        """Log the decision in one line, and give the record as JSON."""
+        ask, decision = self.ask, self.decision
+        log.info(
+            "decision",
+            id=self.id,
+            verb=self.verb,
+            namespace=ask.namespace,
+            pod=ask.name,
+            gang=ask.gang.key if ask.gang else None,
+            verdict=decision.outcome.value,
+            reason=decision.main_reason,
+            names=len(self.names),
+            passed=len(decision.passed),
+            observed=self.mode is Mode.OBSERVE,
+        )
+        return self.encode()
 
     def encode(self) -> bytes:
         """The record as JSON."""

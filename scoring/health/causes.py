@@ -1,6 +1,6 @@
 """The catalogue of causes other than XIDs: what each one means, and when it is over.
 
-`docs/causes.md` and the advice in explanations are made from it. XID and SXID causes come with their
+`docs/health.md` and the advice in explanations are made from it. XID and SXID causes come with their
 own state and scope (`scoring.xid`) and clear as `CLEAR_OF_EVENT` says.
 """
 

@@ -1,4 +1,4 @@
-"""When an open cause is over: one function for each clear rule (facts: health 5.3).
+"""When an open cause is over: one function for each clear rule.
 
 A rule sees one full sample at a time; a sample with gaps clears nothing.
 """
@@ -20,7 +20,7 @@ from scoring.signals.catalogue import Signal
 from scoring.signals.sampling import Sample
 
 RECOVERY_SETTLE_S: Final = 5.0
-"""The driver's recovery action may lag an event by this much (facts: health 5.2, unmeasured)."""
+"""The driver's recovery action may lag an event by this much (ours, unmeasured)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

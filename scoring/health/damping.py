@@ -1,4 +1,4 @@
-"""Flap damping: trouble that returns costs more each time (facts: health 5.5).
+"""Flap damping: trouble that returns costs more each time.
 
 Three memories, each decaying: a penalty for the GPU, the number of entries for each cause (it
 doubles the clean time asked before the cause closes), and the repairs tried for each cause.

@@ -18,7 +18,7 @@ def open_causes(node: Node) -> tuple[tuple[Cause, ...], ...]:
 
 
 def _missing_gpus(node: Node) -> tuple[Cause, ...]:
-    """Fewer GPUs than the product has: the rest of the node is SUSPECT (facts: NVIDIA/aicr #1858).
+    """Fewer GPUs than the product has: the rest of the node is SUSPECT (NVIDIA/aicr #1858).
 
     A GPU that vanished while the node ran is the agent's `gpu.lost`; this is the weaker sign.
     """

@@ -78,5 +78,5 @@ def open_causes(record: GpuRecord) -> tuple[Cause, ...]:
 
 
 def state_of(record: GpuRecord) -> Health:
-    """The most severe state of any open cause (DESIGN invariant 3)."""
+    """The most severe state of any open cause (invariant 3)."""
     return worst(each.cause.state for each in record.ledger.open.values())

@@ -1,4 +1,4 @@
-"""How old a node's telemetry may be: no data is not health (DESIGN invariant 2)."""
+"""How old a node's telemetry may be: no data is not health (invariant 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scoring.model import Breaker, BreakerState, Fleet, Node, NodeName
 from scoring.policy import Policy
 
 FREEZE_MAX_S: Final = 600.0
-"""The longest that a pool may stay frozen (DESIGN 6)."""
+"""The longest that a pool may stay frozen."""
 
 
 class Freshness(StrEnum):

@@ -1,6 +1,6 @@
 """Polls without a full sample: NEW runs out, what was fresh gets stale, then UNKNOWN.
 
-No data is not health (DESIGN invariant 2). This is about one GPU of a node that is heard from;
+No data is not health (invariant 2). This is about one GPU of a node that is heard from;
 `staleness` judges the silence of a whole node when it is read.
 """
 

@@ -1,6 +1,6 @@
 """Values that stand for "no value": DCGM's and NVML's sentinels, NaN, and sensors that do not exist.
 
-A blank becomes `None`, never 0 (DESIGN invariant 2). Sources: DCGM dcgm_structs.h (blank values of
+A blank becomes `None`, never 0 (invariant 2). Sources: DCGM dcgm_structs.h (blank values of
 int32, int64 and double, each the first of sixteen), dcgm-exporter README (they leak into the page).
 """
 

@@ -1,7 +1,7 @@
 """Fold the events of one device into causes.
 
 Authority, strongest first: the recovery action read from the driver, the text of an XID 154, the
-table with its decodes, SUSPECT for what nobody knows (facts: NVIDIA's XID catalogue, column
+table with its decodes, SUSPECT for what nobody knows (NVIDIA's XID catalogue, column
 "Xid 154 linkage"; NVIDIA/dra-driver-nvidia-gpu PR 1441).
 """
 

@@ -1,4 +1,4 @@
-"""Trouble that returns costs more each time (DESIGN 6, flap damping)."""
+"""Trouble that returns costs more each time."""
 
 from __future__ import annotations
 

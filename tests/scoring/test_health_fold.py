@@ -1,4 +1,4 @@
-"""How causes open and clear: each kind by its own rule (DESIGN 6)."""
+"""How causes open and clear: each kind by its own rule."""
 
 from __future__ import annotations
 

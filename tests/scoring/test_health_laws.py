@@ -1,4 +1,4 @@
-"""The laws of the fold, for any history (DESIGN invariants 2 and 3)."""
+"""The laws of the fold, for any history (invariants 2 and 3)."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from redis import Redis
 from servers import Cache, eventually, free_port
@@ -25,7 +26,7 @@ def test_records_arrive_in_order(store: StoreSettings, client: Redis) -> None:
     log.start()
     sent = [str(number).encode() for number in range(1000)]
     for record in sent:
-        log.append(record)
+        log.append(partial(bytes, record))
     eventually(lambda: log.shipped == 1000, "all records")
     assert records(client) == sent
     log.close()
@@ -40,7 +41,7 @@ def test_a_full_queue_drops_the_oldest_and_counts(cache: Cache) -> None:
     slowest_s = 0.0
     for number in range(5000):
         began_s = time.monotonic()
-        log.append(str(number).encode())
+        log.append(str(number).encode)
         slowest_s = max(slowest_s, time.monotonic() - began_s)
     cache.start()
     eventually(lambda: log.waiting == 0 and log.shipped + log.dropped == 5000, "the rest")
@@ -57,12 +58,12 @@ def test_a_paused_cache_blocks_nobody(cache: Cache) -> None:
     """While the server hangs, appending goes on; after the pause everything arrives."""
     log = DecisionLog(cache.settings)
     log.start()
-    log.append(b"before")
+    log.append(partial(bytes, b"before"))
     eventually(lambda: log.shipped == 1, "the first record")
     cache.pause()
     began_s = time.monotonic()
     for _ in range(100):
-        log.append(b"during")
+        log.append(partial(bytes, b"during"))
     assert time.monotonic() - began_s < 0.5
     cache.resume()
     eventually(lambda: log.shipped == 101, "the rest")
@@ -74,7 +75,7 @@ def test_close_ships_what_waits(store: StoreSettings, client: Redis) -> None:
     log = DecisionLog(store)
     log.start()
     for _ in range(300):
-        log.append(b"last")
+        log.append(partial(bytes, b"last"))
     log.close()
     assert (len(records(client)), log.dropped) == (300, 0)
 
@@ -84,7 +85,7 @@ def test_close_keeps_its_deadline() -> None:
     log = DecisionLog(StoreSettings(url=f"redis://127.0.0.1:{free_port()}/0"))
     log.start()
     for _ in range(10):
-        log.append(b"lost")
+        log.append(partial(bytes, b"lost"))
     began_s = time.monotonic()
     log.close(deadline_s=0.3)
     assert time.monotonic() - began_s < 1
@@ -94,6 +95,6 @@ def test_close_keeps_its_deadline() -> None:
 def test_a_log_that_never_began_may_be_closed(store: StoreSettings) -> None:
     """Closing before the start loses the records, counted."""
     log = DecisionLog(store)
-    log.append(b"lost")
+    log.append(partial(bytes, b"lost"))
     log.close()
     assert log.dropped == 1

@@ -1,0 +1,283 @@
+"""`surefoot serve` under gunicorn, on real sockets: bodies in pieces, stalls, crowds, and the end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import by_names, pod, refused
+from papers import node_paper
+from redis import Redis
+from servers import Cache, eventually
+from serving import SICK, TEN, Serve, ask, dial
+
+from extender.store import keys
+from extender.store.writer import Writer
+from extender.version import VERSION
+
+GANG_8 = pod(8, gang="sweep")
+ALL = (*TEN, SICK)
+BODY = json.dumps(by_names(GANG_8, ALL)).encode()
+HEAD = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def test_a_gang_is_kept_off_the_sick_node(served: Serve) -> None:
+    """The main job, over HTTP, from a real cache."""
+    assert served.post("filter", by_names(GANG_8, ALL))["NodeNames"] == sorted(TEN)
+    alone = served.post("filter", by_names(GANG_8, [SICK]))
+    assert alone["FailedAndUnresolvableNodes"] == {SICK: "a GPU that the pod may get needs a reset"}
+
+
+def test_the_pages_are_served(served: Serve) -> None:
+    """What probes and Prometheus ask for, HEAD included; and what does not exist."""
+    for path in ("/livez", "/healthz", "/readyz", "/readyz?verbose", "/metrics", "/version"):
+        assert served.ask("GET", path).status == 200
+    head = served.ask("HEAD", "/livez")
+    assert (head.status, head.body) == (200, b"")
+    assert served.ask("GET", "/version").json == {"version": VERSION}
+    assert served.ask("GET", "/").status == 404
+    assert served.ask("PUT", "/filter", b"{}").status == 405
+
+
+def test_every_metric_is_there(served: Serve) -> None:
+    """With the values of this cache."""
+    served.post("filter", by_names(GANG_8, [SICK]))
+    found = served.values()
+    assert found["surefoot_snapshot_nodes"] == 11
+    assert found["surefoot_snapshot_generation"] == 11
+    assert 0 <= found["surefoot_snapshot_age_seconds"] < 3
+    assert found["surefoot_store_connected"] == 1
+    assert found["surefoot_quarantined"] == 0
+    assert found["surefoot_store_reloads_total"] >= 1
+    assert found["surefoot_decisions_dropped_total"] == 0
+    sample = 'surefoot_decisions_total{reason="ResetRequired",verb="filter",verdict="veto"}'
+    assert found[sample] >= 1
+
+
+def test_a_decision_can_be_followed_from_the_log_to_the_cache(
+    served: Serve, own_cache: Cache
+) -> None:
+    """One JSON line in the log; a record with the same id in the stream."""
+    asker = pod(8, gang="followed")
+    served.post("filter", by_names(asker, ALL))
+    (line,) = eventually(
+        lambda: [each for each in served.events("decision") if each["gang"] == "lab/followed"],
+        "the log line",
+    )
+    assert (line["verb"], line["verdict"], line["names"], line["level"]) == (
+        "filter", "pass", 11, "info",
+    )  # fmt: skip
+    with Redis(port=own_cache.port) as client:
+
+        def stored() -> list[Any]:
+            entries: Any = client.xrange(keys.DECISIONS.name)
+            every = [json.loads(fields[b"record"]) for _, fields in entries]
+            return [each for each in every if each["id"] == line["id"]]
+
+        (record,) = eventually(stored, "the record")
+    assert record["ask"]["gang"]["key"] == "lab/followed"
+    assert record["counts"] == {"ResetRequired": 1}
+    assert record["best"]["node"] == TEN[0]
+
+
+def test_a_body_in_chunks_is_read(served: Serve) -> None:
+    """As Go sends a body whose length it does not know."""
+    pieces = iter([BODY[:7], BODY[7:200], BODY[200:]])
+    connection = served.connect()
+    connection.request(
+        "POST", "/filter", pieces, {"Transfer-Encoding": "chunked"}, encode_chunked=True
+    )
+    got = connection.getresponse()
+    assert (got.status, json.loads(got.read())["NodeNames"]) == (200, sorted(TEN))
+    connection.close()
+
+
+def test_after_a_refusal_the_connection_serves_on(served: Serve) -> None:
+    """kube-scheduler keeps its connections: a bad pod must not cost one."""
+    connection = served.connect()
+    for body, status in ((BODY, 200), (b"junk", 400), (BODY, 200), (b"", 400), (BODY, 200)):
+        assert ask(connection, "POST", "/filter", body).status == status
+    connection.close()
+
+
+def test_many_connections_that_are_kept_alive_are_all_served(served: Serve) -> None:
+    """Far more than there are threads, each with several calls, none waits for another's idleness."""
+    connections = [served.connect() for _ in range(64)]
+    for _ in range(2):
+        for each in connections:
+            assert ask(each, "POST", "/filter", BODY).status == 200
+    for each in connections:
+        each.close()
+
+
+def test_callers_in_parallel_get_the_same_answer(served: Serve) -> None:
+    """Sixteen at once, as in parallel binding cycles."""
+    answers: list[bytes] = []
+
+    def call() -> None:
+        connection = served.connect()
+        answers.extend(ask(connection, "POST", "/filter", BODY).body for _ in range(5))
+        connection.close()
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(answers) == 80
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\r\n\r\n\r\n",
+        b"POST /filter HTTP/9.9\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 5, 6\r\n\r\n",
+        HEAD + b"Content-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n",
+    ],
+    ids=["tls", "blank", "version", "minus", "two-lengths", "smuggle", "long-path",
+         "long-header"],
+)  # fmt: skip
+def test_what_is_no_http_is_turned_away(served: Serve, sent: bytes) -> None:
+    """A 4xx or a closed connection, never a 500, and the next caller is served."""
+    with dial(served, 5.0) as caller:
+        try:
+            caller.sendall(sent)
+            caller.shutdown(socket.SHUT_WR)
+            answer = received(caller)
+        except ConnectionError:
+            answer = b""
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4"))
+    assert served.post("filter", by_names(GANG_8, ALL))["NodeNames"] == sorted(TEN)
+
+
+def received(caller: socket.socket) -> bytes:
+    """Everything until the other side closes."""
+    found = b""
+    while piece := caller.recv(65536):
+        found += piece
+    return found
+
+
+Start = Callable[..., Serve]
+
+
+@pytest.fixture
+def start(own_cache: Cache, served: Serve, tmp_path: Path) -> Iterator[Start]:
+    """Start another `serve` on the same cache; stopped at the end."""
+    running: list[Serve] = []
+
+    def begin(**options: str) -> Serve:
+        found = Serve(own_cache.settings, tmp_path / f"log{len(running)}", **options)
+        running.append(found)
+        found.__enter__()
+        eventually(lambda: found.shows(11), "the fleet")
+        return found
+
+    yield begin
+    for each in running:
+        each.stop()
+
+
+def test_clients_that_stall_lose_their_threads_and_hurt_nobody(start: Start) -> None:
+    """Eight in the middle of a body hold all threads: within the bound they are refused, and
+    another caller is served; one that is slow but moves is served too."""
+    serve = start(before="from extender.webhook import server; server.STALL_S = 0.5")
+    stalled = [dial(serve) for _ in range(8)]
+    for each in stalled:
+        each.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+    began_s = time.monotonic()
+    assert serve.ask("POST", "/filter", BODY).status == 200
+    assert time.monotonic() - began_s < 3
+    for each in stalled:
+        with each:
+            assert each.recv(100).startswith(b"HTTP/1.1 4")
+    with closing(serve.connect()) as slow:
+        slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
+        assert slow.getresponse().status == 200
+
+
+def trickled(body: bytes) -> Iterator[bytes]:
+    """A body in five pieces that come slowly, none slower than the bound."""
+    step = len(body) // 4
+    for at in range(0, len(body), step):
+        yield body[at : at + step]
+        resume_s = time.monotonic() + 0.2
+        eventually(lambda at_s=resume_s: time.monotonic() > at_s, "a pause")  # type: ignore[misc]
+
+
+class TestStop:
+    """SIGTERM: what is in flight is answered, what waits is shipped, exit code 0."""
+
+    def test_a_request_in_flight_is_answered_and_its_record_shipped(
+        self, cache: Cache, tmp_path: Path
+    ) -> None:
+        """Half of the body comes before the signal, half after it."""
+        writer = Writer(cache.settings)
+        writer.put([node_paper("a")])
+        writer.close()
+        body = json.dumps(by_names(GANG_8, ["a"])).encode()
+        with Serve(cache.settings, tmp_path / "log") as serve, dial(serve) as caller:
+            eventually(lambda: serve.shows(1), "the fleet")
+            caller.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:50])
+            with dial(serve) as idle:
+                idle.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                eventually(lambda: idle.recv(1000).endswith(b"ok\n"), "an idle connection")
+                serve.process.send_signal(signal.SIGTERM)
+                assert received(idle) == b"", "the worker is stopping"
+            caller.sendall(body[50:])
+            answer = http.client.HTTPResponse(caller)
+            answer.begin()
+            told = json.loads(answer.read())
+            assert (answer.status, refused(told), told["NodeNames"]) == (200, {}, ["a"])
+            assert serve.stop() == 0
+        with Redis(port=cache.port) as client:
+            assert client.xlen(keys.DECISIONS.name) == 1
+        lines = (tmp_path / "log").read_text().splitlines()
+        assert all(json.loads(line) for line in lines)
+        assert "Traceback" not in (tmp_path / "log").read_text()
+
+    def test_idle_connections_do_not_delay_the_end(self, start: Start) -> None:
+        """kube-scheduler's kept connections must not cost the grace period."""
+        serve = start()
+        idle = [serve.connect() for _ in range(3)]
+        for each in idle:
+            assert ask(each, "POST", "/filter", BODY).status == 200
+        began_s = time.monotonic()
+        assert serve.stop() == 0
+        assert time.monotonic() - began_s < 5
+        for each in idle:
+            each.close()
+
+    def test_no_process_is_left(self, start: Start) -> None:
+        """The worker goes with its master."""
+        serve = start()
+        children = Path(f"/proc/{serve.process.pid}/task/{serve.process.pid}/children")
+        workers = [int(each) for each in children.read_text().split()]
+        assert len(workers) == 1
+        assert serve.stop() == 0
+        eventually(lambda: not any(alive(each) for each in workers), "the worker ended")
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
