@@ -121,7 +121,7 @@ def _gpu_rows(fleet: Fleet, ready: Candidate) -> list[dict[str, Any]]:
             "index": gpu.index,
             "state": _state(ready, position).name,
             "causes": [cause.id for cause in ready.causes[position]],
-            "held": "yes" if ready.held >> position & 1 else "no",
+            "held": bool(ready.held >> position & 1),
             "uuid": gpu.uuid,
             "model": gpu.model,
             "pci": gpu.pci,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 import click
 
 from extender.cli import options
+from extender.config import load
+from extender.config.model import SurefootConfig
 
 KINDS: Final = {
     "topology": "an `nvidia-smi topo -m` text",
@@ -24,9 +28,10 @@ def _subcommand(kind: str, what: str) -> click.Command:
     @click.command(kind, short_help=f"Read {what}.")
     @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, exists=True))
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    def run(file: str, as_json: bool) -> None:
+    @options.config_option
+    def run(file: str, as_json: bool, config_path: Path | None) -> None:
         reader = importlib.import_module(f"extender.inspect.{kind}")
-        report = reader.report(options.read_bytes(file))
+        report = reader.report(options.read_bytes(file), *_site(kind, config_path))
         if report is None:
             click.echo(f"error: {file}: nothing usable, this is not {what}", err=True)
             sys.exit(options.NOTHING_USABLE)
@@ -38,6 +43,20 @@ def _subcommand(kind: str, what: str) -> click.Command:
         f"\b\nExample:\n  surefoot inspect {kind} FILE --json"
     )
     return run
+
+
+def _site(kind: str, config_path: Path | None) -> tuple[object, ...]:
+    """What of a site's configuration the reader of this kind takes."""
+    if config_path is None or kind not in _TAKES:
+        return ()
+    return (_TAKES[kind](options.load_config(config_path)),)
+
+
+_TAKES: Final[Mapping[str, Callable[[SurefootConfig], object]]] = {
+    "kmsg": load.rules_of,
+    "metrics": load.rules_of,
+    "pod": load.policy_of,
+}
 
 
 @click.group("inspect")

@@ -29,6 +29,8 @@ def rows(found: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str
 def _cell(value: object) -> str:
     if value is None or value in ("", []):
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return ",".join(map(str, value))
     return str(value)

@@ -20,6 +20,8 @@ from pydantic.fields import FieldInfo
 from extender.config import policies
 from extender.config.model import SurefootConfig
 from scoring.policy import Policy, PolicyError
+from scoring.xid import rules
+from scoring.xid.rules import Rules
 
 PREFIX: Final = "SUREFOOT_"
 LARGEST_BYTES: Final = 1 << 20
@@ -59,6 +61,11 @@ def load(path: Path | None, environment: Mapping[str, str]) -> SurefootConfig:
 def policy_of(config: SurefootConfig) -> Policy:
     """The policy of a configuration that `load` accepted."""
     return policies.to_policy(config.policy)
+
+
+def rules_of(config: SurefootConfig) -> Rules:
+    """The site's XID rules of a configuration that `load` accepted."""
+    return rules.rules_of(config.xid)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from extender.config.policies import Duration, PolicySection, Section
+from scoring.xid.rules import rules_of
 
 API_VERSION: Final = "surefoot.dev/v1alpha1"
 KIND: Final = "SurefootConfig"
@@ -171,4 +172,13 @@ class SurefootConfig(_Documented):
     webhook: WebhookConfig = WebhookConfig()
     store: StoreConfig = StoreConfig()
     log: LogConfig = LogConfig()
+    xid: dict[str, str] = Field(default_factory=dict)
+    """The site's own effect of single codes over the tables of docs/health.md, as `xid.63: DEGRADED`
+    or `xid.109: RECORD`."""
     policy: PolicySection = PolicySection()  # type: ignore[valid-type]
+
+    @field_validator("xid")
+    @classmethod
+    def _rules(cls, value: dict[str, str]) -> dict[str, str]:
+        rules_of(value)
+        return value

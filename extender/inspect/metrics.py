@@ -18,11 +18,12 @@ from scoring.health.fold import Poll, fold
 from scoring.health.record import GpuRecord, open_causes, state_of
 from scoring.health.xid_findings import findings
 from scoring.model import Health
-from scoring.policy import DEFAULT, Policy
+from scoring.policy import DEFAULT
 from scoring.signals.catalogue import Signal
 from scoring.signals.models import expected
 from scoring.signals.sampling import Reading, Sample, sample
 from scoring.xid.effect import effect
+from scoring.xid.rules import NO_RULES, Rules
 
 PAGE_POLICY: Final = replace(DEFAULT, new_grace_s=0.0)
 """A page has no second one to wait for: a GPU that it does not describe fully is UNKNOWN."""
@@ -31,7 +32,7 @@ _SEEN_S: Final = -60.0
 """When the page's XIDs fell, for all we know: before the recovery action was read."""
 
 
-def report(data: bytes, policy: Policy = PAGE_POLICY) -> dict[str, Any] | None:
+def report(data: bytes, rules: Rules = NO_RULES) -> dict[str, Any] | None:
     """The verdict on each GPU of a page, as the JSON of docs/inspect.md; None where it shows none.
 
     `devices` by uuid, each with `index`, `model`, `state`, `causes`, `recorded` (XIDs that say
@@ -44,7 +45,7 @@ def report(data: bytes, policy: Policy = PAGE_POLICY) -> dict[str, Any] | None:
     learned = _learned(read)
     return {
         "devices": {
-            gpu.uuid: _device(gpu, learned.get((gpu.model, gpu.mig), frozenset()), policy)
+            gpu.uuid: _device(gpu, learned.get((gpu.model, gpu.mig), frozenset()), rules)
             for gpu in read.gpus
         }
     }
@@ -81,37 +82,37 @@ def _learned(read: Page) -> Mapping[tuple[str | None, bool], frozenset[Signal]]:
     }
 
 
-def _device(gpu: GpuPage, learned: frozenset[Signal], policy: Policy) -> dict[str, Any]:
+def _device(gpu: GpuPage, learned: frozenset[Signal], rules: Rules) -> dict[str, Any]:
     reading = Reading(time_s=_PAGE_S, boot_id=None, values=gpu.values, model=gpu.model)
     made, _ = sample(reading, expected(gpu.model, learned, mig=gpu.mig))
-    record, _ = fold(GpuRecord(), _poll(gpu, made), policy)
+    record, _ = fold(GpuRecord(), _poll(gpu, made, rules), PAGE_POLICY)
     causes = open_causes(record)
     return {
         "index": gpu.index,
         "model": gpu.model,
         "state": state_of(record).name,
         "causes": [cause.id for cause in causes],
-        "recorded": [xid.id for xid in gpu.xids if effect(xid).state is None],
+        "recorded": [xid.id for xid in gpu.xids if effect(xid, rules).state is None],
         "evidence": {cause.id: cause.evidence for cause in causes},
         "missing": sorted(made.missing),
     }
 
 
-def _poll(gpu: GpuPage, made: Sample) -> Poll:
+def _poll(gpu: GpuPage, made: Sample, rules: Rules) -> Poll:
     gravest_first = sorted(
-        gpu.xids, key=lambda xid: (-(effect(xid).state or Health.HEALTHY), xid.code)
+        gpu.xids, key=lambda xid: (-(effect(xid, rules).state or Health.HEALTHY), xid.code)
     )
-    found = findings(gravest_first, time_s=_SEEN_S, branch=gpu.branch)
-    return Poll(time_s=_PAGE_S, boot_id=None, sample=made, findings=(*found, *_undated(gpu)))
+    found = findings(gravest_first, time_s=_SEEN_S, branch=gpu.branch, rules=rules)
+    return Poll(time_s=_PAGE_S, boot_id=None, sample=made, findings=(*found, *_undated(gpu, rules)))
 
 
-def _undated(gpu: GpuPage) -> tuple[Finding, ...]:
+def _undated(gpu: GpuPage, rules: Rules) -> tuple[Finding, ...]:
     """The gauge of the last XID never falls and has no date: a grave code there is a suspicion.
 
     It may be older than the last repair (dcgm-exporter #500), so it is no more than that.
     """
     xid = gpu.last_xid
-    if xid is None or effect(xid).state is None:
+    if xid is None or effect(xid, rules).state is None:
         return ()
     evidence = f"XID {xid.code} was the last one since the exporter started, at an unknown time"
     return (Finding(cause=xid.id, time_s=_SEEN_S, state=Health.SUSPECT, evidence=evidence),)

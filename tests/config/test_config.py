@@ -183,3 +183,11 @@ def test_what_is_no_go_duration_is_refused(text: str) -> None:
     """Only Go's own form is taken, within ten years."""
     with pytest.raises(ValueError, match=r"duration|longer"):
         durations.parse_s(text)
+
+
+def test_a_site_may_change_what_a_code_means(tmp_path: Path) -> None:
+    """XID rules are part of the configuration, and nonsense in them is told."""
+    config = _load(tmp_path, "xid: {xid.63: DEGRADED, xid.94: RECORD}")
+    assert load.rules_of(config).has("xid.63")
+    (problem,) = _problems(tmp_path, "xid: {xid.63: SOMETHING}")
+    assert problem.startswith("xid: xid.63:")

@@ -167,8 +167,12 @@ def test_restarted_empty_the_old_snapshot_serves_until_agents_are_back(
 ) -> None:
     """A cache that lost its data is not a fleet that lost its nodes."""
     broken.kill()
+    for each in replicas:
+        eventually(lambda one=each: one.values()["surefoot_store_connected"] == 0, "cut off")  # type: ignore[misc]
     broken.start()
-    assert all(map(judges, replicas))
+    for each in replicas:
+        eventually(lambda one=each: one.values()["surefoot_store_connected"] == 1, "back")  # type: ignore[misc]
+        assert judges(each)
     writer = Writer(broken.settings)
     writer.put([*map(node_paper, TEN), node_paper(SICK, sick={0: "FAILED"})])
     writer.close()
