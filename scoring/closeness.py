@@ -6,9 +6,8 @@ node < clique < rack < block < zone: the ratio of two nodes is that of the narro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 from scoring import topology
 from scoring.candidate import Candidate
@@ -17,65 +16,53 @@ from scoring.picture import Picture
 from scoring.topology import Domain, Level
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The nodes of one domain in which members are bound."""
-
-    names: Collection[NodeName]
-    most: float
-    """The closeness of a node that lies in no smaller group is this at most."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closeness:
     """The mean closeness of a node to the nodes of a gang's bound members, 0..1."""
 
     candidates: Mapping[NodeName, Candidate]
-    gains: Mapping[Domain, float]
-    """What lying in a domain adds; only domains in which some member is bound."""
-    groups: tuple[Group, ...]
-    """The smallest first. A node outside of all has closeness 0; of two nodes, one that lies in all
-    groups of the other is at least as close.
-    """
+    ratios: Mapping[Domain, float]
+    """By the narrowest domain that a node shares with a member."""
+    groups: Sequence[tuple[Collection[NodeName], float]]
+    """The same with the nodes of each domain, the closest first. Others have closeness 0."""
 
     def __call__(self, name: NodeName) -> float:
         """Of one node; a few look-ups."""
         candidate = self.candidates.get(name)
         if candidate is None:
             return 0.0
-        return sum(map(self.gains.get, candidate.domains, repeat(0.0)))
+        return max(self.ratios.get(domain, 0.0) for domain in candidate.domains)
 
 
 def to_members(picture: Picture, ask: Ask) -> Closeness | None:
     """The closeness to the bound members of the gang of `ask`; None where none is bound.
 
-    It costs one pass over the bound nodes.
+    It costs two passes over the bound nodes.
     """
     if ask.gang is None:
         return None
     bound = picture.bound.get(ask.gang.key)
     if not bound:
         return None
-    shared: Counter[Domain] = Counter()
-    for name in bound:
-        candidate = picture.candidates.get(name)
-        shared.update(candidate.domains if candidate else topology.domains_of_unknown(name))
-    gains = {domain: topology.step_ratio(domain) * n / len(bound) for domain, n in shared.items()}
-    return Closeness(
-        candidates=picture.candidates, gains=gains, groups=_groups(picture, gains, bound)
-    )
+    around = [_domains(picture, name) for name in bound]
+    members = Counter(domain for domains in around for domain in domains)
+    ratios: dict[Domain, float] = {}
+    for domains in around:
+        ratio = 0.0
+        for domain in reversed(domains):  # who shares one shares the wider ones too
+            ratio += topology.step_ratio(domain) * members[domain] / len(bound)
+            ratios[domain] = max(ratio, ratios.get(domain, 0.0))
+    groups = [(_nodes(picture, domain), ratio) for domain, ratio in ratios.items()]
+    groups.sort(key=lambda group: -group[1])
+    return Closeness(candidates=picture.candidates, ratios=ratios, groups=groups)
 
 
-def _groups(
-    picture: Picture, gains: Mapping[Domain, float], bound: Iterable[NodeName]
-) -> tuple[Group, ...]:
-    names: dict[Domain, Collection[NodeName]] = {
-        domain: picture.domains[domain] for domain in gains if domain in picture.domains
-    }
-    alone = {Domain(Level.NODE, name): (name,) for name in bound}
-    most: dict[Level, float] = {}  # a node lies in one domain of each level
-    found = []
-    for domain, inside in sorted((names | alone).items(), key=lambda each: -len(each[1])):
-        most[domain.level] = max(most.get(domain.level, 0.0), gains[domain])
-        found.append(Group(inside, sum(most.values())))
-    return tuple(reversed(found))
+def _domains(picture: Picture, name: NodeName) -> tuple[Domain, ...]:
+    candidate = picture.candidates.get(name)
+    return candidate.domains if candidate else topology.domains_of_unknown(name)
+
+
+def _nodes(picture: Picture, domain: Domain) -> Collection[NodeName]:
+    if domain.level is Level.NODE:
+        return (NodeName(domain.name),)
+    return picture.domains.get(domain, ())

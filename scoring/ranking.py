@@ -7,7 +7,6 @@ costs one verdict and one copy, not five thousand verdicts.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,20 +25,10 @@ SMALL: Final = 256
 """A group of so many nodes is looked through rather than looked for in the whole order."""
 
 
-_MARGIN: Final = 1e-9
-"""More than sums of a few ratios can be off by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pull:
-    """What draws a gang's next member to where others are bound."""
-
-    penalty: Callable[[NodeName], float]
-    """What the rank of a node loses by its distance."""
-    groups: Sequence[tuple[Collection[NodeName], float]]
-    """Sets of nodes, small ones first and all nodes last, each with what a node loses at least that
-    lies in no smaller one. Of two nodes, one that lies in all sets of the other loses no more.
-    """
+Pull = Sequence[tuple[Collection[NodeName], float]]
+"""What draws a gang's next member to where others are bound: sets of nodes, and what their ranks lose
+by the distance. A node loses what the first set says that it is in; the losses grow, and the last
+set has all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +54,27 @@ class Ranking:
             return list(islice(filter(names.__contains__, self.order), count))
         top = self.ranks[self.order[0]]
         losses: dict[NodeName, float] = {}
-        for group, least in pull.groups:
-            if len(group) > SMALL and len(losses) >= count:
-                last = heapq.nsmallest(count, losses.values())[-1]
-                if least - top > last + _MARGIN:
-                    break
+        for group, penalty in pull:
+            far = len(group) > SMALL and len(losses) >= count
+            if far and penalty - top > sorted(losses.values())[count - 1]:
+                break
             for name in self._leading(names, count, group):
-                losses[name] = pull.penalty(name) - self.ranks[name]
-        return heapq.nsmallest(count, losses, key=lambda name: (losses[name], name))
+                losses.setdefault(name, penalty - self.ranks[name])
+        best = sorted(losses)
+        best.sort(key=losses.__getitem__)
+        return best[:count]
 
     def _leading(
         self, names: Collection[NodeName], count: int, group: Collection[NodeName]
     ) -> Iterable[NodeName]:
-        """The best `count` of `names` that fit and lie in `group`, by (-rank, name): those behind
-        them are behind them with any pull.
-        """
+        """The best `count` of `names` that fit and lie in `group`, by (-rank, name)."""
         if len(group) > SMALL:
             inside = filter(group.__contains__, self.order)
             return islice(filter(names.__contains__, inside), count)
         fitting = [name for name in group if name in names and name in self.ranks]
-        return fitting if len(fitting) <= count else heapq.nsmallest(count, fitting, self._place)
-
-    def _place(self, name: NodeName) -> tuple[float, NodeName]:
-        return -self.ranks[name], name
+        fitting.sort()
+        fitting.sort(key=self.ranks.__getitem__, reverse=True)
+        return fitting[:count]
 
 
 def ranking(candidates: Mapping[NodeName, Candidate], need: Need, policy: Policy) -> Ranking:

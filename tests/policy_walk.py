@@ -34,7 +34,7 @@ def outcome(points: Points, listed: Sequence[int], k: int, must: frozenset[int])
     if k < 1 or len(listed) < k or len(must) > k:
         return ()
     best: tuple[_Set, ...] | None = None
-    for partition in _walk(listed, k):
+    for partition in partitions(listed, k):
         if not any(must <= set(each) and NIL not in each for each in partition):
             continue
         if best is None or _total(points, partition) > _total(points, best):
@@ -46,7 +46,7 @@ def outcome(points: Points, listed: Sequence[int], k: int, must: frozenset[int])
     return chosen
 
 
-def _walk(listed: Sequence[int], k: int) -> Iterator[tuple[_Set, ...]]:
+def partitions(listed: Sequence[int], k: int) -> Iterator[tuple[_Set, ...]]:
     """Partitions in the policy's order; of an ask for one GPU, each GPU on its own."""
     if k == 1:
         for gpu in listed:

@@ -1,5 +1,6 @@
 """One replica of the webhook in process, on fleets of the test's own: no cache, no thread, and a
-clock that only the test turns."""
+clock that only the test turns.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ class Replica:
 
     def filter(self, asker: Json, names: Iterable[str]) -> Json:
         """ExtenderFilterResult."""
-        return self._good("filter", by_names(asker, names))
+        found: Json = self._good("filter", by_names(asker, names))
+        return found
 
     def prioritize(self, asker: Json, names: Iterable[str]) -> list[Json]:
         """HostPriorityList."""
@@ -101,7 +103,8 @@ class Replica:
     def explain(self, asker: Json, names: Iterable[str] | None = None, query: str = "") -> Json:
         """The answer of /explain."""
         body = {"Pod": asker} if names is None else by_names(asker, names)
-        return self._good(f"explain{query}", body)
+        found: Json = self._good(f"explain{query}", body)
+        return found
 
     def values(self) -> dict[str, float]:
         """/metrics: sample with its labels -> value."""

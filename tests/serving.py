@@ -43,7 +43,14 @@ class Serve:
         }
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", start, "serve", "--bind=127.0.0.1:0", f"--store={store.url}"],
+                [
+                    sys.executable,
+                    "-c",
+                    start,
+                    "serve",
+                    "--bind=127.0.0.1:0",
+                    f"--store={store.url}",
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -104,7 +104,7 @@ def _matrix(
         known = [cell for cell in cells if cell is not None]
         if len(known) < len(cells):
             j = cells.index(None)
-            raise UnusableError(f"{name}[{i}][{j}]: not understood: {str(row[j]):.40}")
+            raise UnusableError(f"{name}[{i}][{j}]: not understood: {row[j]!s:.40}")
         for j in range(i):
             if known[j] != matrix[j][i]:
                 raise UnusableError(f"{name}: the two directions of GPUs {j} and {i} differ")

@@ -141,14 +141,17 @@ class Judge:
         if isinstance(view, Decision):
             return view, [(name, 0) for name in request.names]
         found = self._board.ranking(view, ask.need)
-        pull = _pull(view, found, ask)
+        near = closeness.to_members(view.picture, ask)
+        policy = view.picture.policy
         scores = []
         for name in request.names:
             value = found.ranks.get(name)
             if value is None:
                 scores.append((name, 0))
-            else:
-                scores.append((name, rank.points(value - pull.penalty(name) if pull else value)))
+                continue
+            if near is not None:
+                value -= rank.domain_penalty(near(name), policy)
+            scores.append((name, rank.points(value)))
         return Decision(outcome=Outcome.PASS, passed=request.names, ranking=found), scores
 
     def preempt(
@@ -202,12 +205,7 @@ def _pull(view: View, found: Ranking, ask: Ask) -> Pull | None:
     near = closeness.to_members(view.picture, ask)
     if near is None:
         return None
-    policy = view.picture.policy
-    everywhere = (found.ranks, rank.domain_penalty(0.0, policy))
-    return Pull(
-        penalty=lambda name: rank.domain_penalty(near(name), policy),
-        groups=(
-            *((each.names, rank.domain_penalty(each.most, policy)) for each in near.groups),
-            everywhere,
-        ),
-    )
+    return [
+        (names, rank.domain_penalty(ratio, view.picture.policy))
+        for names, ratio in (*near.groups, (found.ranks, 0.0))
+    ]

@@ -120,9 +120,7 @@ def test_gpus_are_a_table_too(surefoot: Surefoot) -> None:
     assert "denied by oncall: burns" in wide
 
 
-def test_what_is_in_quarantine_is_told_beside_the_answer(
-    surefoot: Surefoot, client: Redis
-) -> None:
+def test_what_is_in_quarantine_is_told_beside_the_answer(surefoot: Surefoot, client: Redis) -> None:
     """On standard error, so that tools read on."""
     client.hset(keys.NODES.name, "junk", "{}")
     result = surefoot("get", "nodes", "-o", "json")

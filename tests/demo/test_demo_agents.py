@@ -63,7 +63,7 @@ def test_a_repair_is_followed_by_probation_and_then_by_health(kind: Kind) -> Non
     assert history.at(fault(kind).end_s + DEFAULT.probation_s + 15 * 60.0) == ()
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
 def test_no_gpu_with_a_fault_of_the_script_is_healthy(seed: int) -> None:
     """At the end of every round in which a fault is active, a cause is open on its GPU."""

@@ -19,11 +19,12 @@ from servers import Cache, eventually
 from extender.cli.demo import command
 from extender.demo import redis_server
 from extender.demo.interrupts import Interrupts
+from extender.store import keys
 
 SHORT = ("--nodes", "6", "--hours", "2", "--seed", "3")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A place for temporary files of this test alone, which is empty again at its end."""
     place = tmp_path / "temporary"
@@ -43,14 +44,16 @@ def processes_of(place: Path) -> list[int]:
             continue
         try:
             environment = (entry / "environ").read_bytes()
+            works_in = (entry / "cwd").readlink()
         except OSError:
             continue  # it ended, or is not ours
-        if f"TMPDIR={place}".encode() in environment.split(b"\0"):
+        # Valkey writes its title over its environment, but works in its directory.
+        if f"TMPDIR={place}".encode() in environment or works_in.is_relative_to(place):
             found.append(int(entry.name))
     return found
 
 
-def test_json_is_one_line_with_every_figure() -> None:
+def test_json_is_one_line_with_every_figure(temporary: Path) -> None:
     """And in it no gang with Surefoot stands on a degraded GPU."""
     result = CliRunner().invoke(command, [*SHORT, "--json"])
     assert result.exit_code == 0, result.output
@@ -63,7 +66,7 @@ def test_json_is_one_line_with_every_figure() -> None:
     assert 0 < figures["filter_ms"]["p50"] <= figures["filter_ms"]["p99"]
 
 
-def test_the_table_and_three_decisions_end_the_day(cache: Cache) -> None:
+def test_the_table_and_three_decisions_end_the_day(cache: Cache, temporary: Path) -> None:
     """With somebody's own Redis, which is as empty afterwards as before."""
     plain = Redis(port=cache.port)
     plain.set("mine", "stays")
@@ -76,18 +79,18 @@ def test_the_table_and_three_decisions_end_the_day(cache: Cache) -> None:
     plain.close()
 
 
-def test_a_redis_with_a_cache_is_refused(cache: Cache) -> None:
+def test_a_redis_with_a_cache_is_refused(cache: Cache, temporary: Path) -> None:
     """The demo writes over no one's cache."""
     plain = Redis(port=cache.port)
-    plain.hset("surefoot:nodes", "gpu-1", "{}")
+    plain.hset(keys.NODES.name, "gpu-1", "{}")
     result = CliRunner().invoke(command, [*SHORT, "--redis-url", cache.settings.url])
     assert result.exit_code == 1
     assert "holds a cache of Surefoot" in result.stderr
-    assert plain.hlen("surefoot:nodes") == 1
+    assert plain.hlen(keys.NODES.name) == 1
     plain.close()
 
 
-def test_a_redis_that_does_not_answer_is_a_sentence() -> None:
+def test_a_redis_that_does_not_answer_is_a_sentence(temporary: Path) -> None:
     """And exit code 1."""
     result = CliRunner().invoke(command, [*SHORT, "--redis-url", "redis://127.0.0.1:1/0"])
     assert result.exit_code == 1

@@ -48,10 +48,11 @@ def servers(
     fill(broken)
     logs = tmp_path_factory.mktemp("faults")
     age = {"WEBHOOK__MAX_SNAPSHOT_AGE": f"{MAX_AGE_S:g}s"}
-    with (
-        Serve(broken.settings, logs / "open", WEBHOOK__FAILURE_POLICY="open", **age) as opened,
-        Serve(broken.settings, logs / "closed", WEBHOOK__FAILURE_POLICY="closed", **age) as closed,
-    ):
+    starting = [
+        Serve(broken.settings, logs / policy, WEBHOOK__FAILURE_POLICY=policy, **age)
+        for policy in ("open", "closed")
+    ]
+    with starting[0] as opened, starting[1] as closed:
         yield opened, closed
 
 
@@ -158,7 +159,7 @@ def test_killed_in_the_middle_of_traffic_and_restarted(
         seen = len(got())
         eventually(lambda: len(got()) > seen + 20, "traffic after it")
     assert all(each.values()["surefoot_store_connected"] == 1 for each in replicas)
-    allowed = (sorted(TEN), list(ALL), [])
+    allowed: tuple[list[str], ...] = (sorted(TEN), list(ALL), [])
     assert all(answer["NodeNames"] in allowed for answer in got())
 
 
@@ -195,8 +196,10 @@ def test_an_emptied_cache_is_believed_in_the_end(
     assert all(map(judges, replicas))
     for each in replicas:
         eventually(
-            lambda one=each: refused(one.post("filter", ASKED))  # type: ignore[misc]
-            == dict.fromkeys(ALL, Reason.NODE_UNREPORTED.text),
+            lambda one=each: (
+                refused(one.post("filter", ASKED))  # type: ignore[misc]
+                == dict.fromkeys(ALL, Reason.NODE_UNREPORTED.text)
+            ),
             "an unknown fleet",
         )
         assert each.post("filter", by_names(pod(1), ALL))["NodeNames"] == sorted(ALL)
@@ -228,7 +231,7 @@ def test_decisions_of_an_outage_are_shipped_after_it(
     def shipped() -> bool:
         with Redis(port=broken.port) as client:
             entries = client.xrange(keys.DECISIONS.name)
-        records = [json.loads(fields[b"record"]) for _, fields in entries]  # type: ignore[index,misc,union-attr]
+        records = [json.loads(fields[b"record"]) for _, fields in entries]
         ids = {
             each["id"]
             for each in records
@@ -246,7 +249,7 @@ def test_junk_beside_good_documents_costs_only_itself(
     """Every hash gets a junk field, every other key junk of another name: the fleet is judged on."""
     with Redis(port=broken.port) as client:
         for key in (keys.NODES, keys.SEEN, keys.ALLOCATIONS, keys.OVERRIDES, keys.BREAKERS):
-            client.hset(key.name, "junk", b"\xff{")  # type: ignore[arg-type]
+            client.hset(key.name, "junk", b"\xff{")
         client.set(keys.PREFIX + "unheard-of", "junk")
         client.client_kill_filter(_type="normal", skipme=True)
     for each in replicas:

@@ -1,5 +1,6 @@
 """The invariants of the design that concern telemetry, the cache and what one request does to
-others, each named after it."""
+others, each named after it.
+"""
 
 from __future__ import annotations
 
@@ -268,7 +269,7 @@ Spoil = Callable[[Redis], None]
 
 def _raw(kind: keys.Key, field: str, value: bytes) -> Spoil:
     def spoil(client: Redis) -> None:
-        client.hset(kind.name, field, value)  # type: ignore[arg-type]
+        client.hset(kind.name, field, value)
 
     return spoil
 
@@ -293,7 +294,17 @@ class TestInvariant12:
             _raw(keys.BREAKERS, "pool", b'"open"'),
             _raw(keys.GANGS, "lab/sweep", b"0"),
         ],
-        ids=["bytes", "empty", "newer", "misplaced", "stamp", "alloc", "override", "breaker", "gang"],
+        ids=[
+            "bytes",
+            "empty",
+            "newer",
+            "misplaced",
+            "stamp",
+            "alloc",
+            "override",
+            "breaker",
+            "gang",
+        ],
     )
     def test_invariant_12_a_bad_document_is_quarantined_and_the_others_are_judged(
         self, store: StoreSettings, client: Redis, writer: Writer, spoil: Spoil
@@ -322,7 +333,9 @@ class TestInvariant12:
 
     def test_invariant_12_odd_words_in_labels_and_annotations_fail_nobody(self) -> None:
         """Unknown states are left out and told; a strange gang size is an unknown one."""
-        node = dgx_h100(labels={"topology.kubernetes.io/zone": "\u202e", "nvidia.com/gpu.clique": ""})
+        node = dgx_h100(
+            labels={"topology.kubernetes.io/zone": "\u202e", "nvidia.com/gpu.clique": ""}
+        )
         one = Replica(fleet_of(node))
         asker = pod(8, annotations={"surefoot.dev/allow": "SUSPECT, ALMOST-FINE"})
         asker["metadata"]["labels"] = {

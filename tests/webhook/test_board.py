@@ -41,6 +41,7 @@ class Clock:
         self.now_s = 50.0
 
     def __call__(self) -> float:
+        """What it shows."""
         return self.now_s
 
 
@@ -152,9 +153,7 @@ class TestPublish:
         )
         sick = dgx_h100(name="sick", causes={0: cause(Health.NEW)})
         opened = Breaker(pool=pool, state=BreakerState.OPEN, until_s=NOW_S + 5)
-        found = replace(
-            fleet(node, sick), overrides={word.target: word}, breakers={pool: opened}
-        )
+        found = replace(fleet(node, sick), overrides={word.target: word}, breakers={pool: opened})
         single = Need(work=WorkClass.SINGLE, count=8)
         board.publish(found, None)
         assert set(asked(board, single).vetoes) == {node.name}
@@ -252,9 +251,7 @@ def kept(board: Board) -> set[Need]:
     return set(shown(board).rankings)
 
 
-def stepped(
-    found: Fleet, kind: str, node: Node
-) -> tuple[Fleet, frozenset[NodeName] | None]:
+def stepped(found: Fleet, kind: str, node: Node) -> tuple[Fleet, frozenset[NodeName] | None]:
     """The fleet after one step, and what the reader would say changed."""
     generation = found.generation + 1
     if kind == "node":

@@ -109,7 +109,7 @@ class TestFailurePolicy:
         assert passes_all(Replica(failurePolicy="closed"), pod(0))
 
     def test_observe_passes_all_even_when_closed(self) -> None:
-        """observe changes nothing, whatever else is configured."""
+        """Observe changes nothing, whatever else is configured."""
         one = Replica(failurePolicy="closed", mode="observe")
         assert passes_all(one, GANG_8)
         assert {record.decision.outcome.value for record in one.records} == {"closed"}

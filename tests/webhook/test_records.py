@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-import pytest
-from asking import by_names, pod
+from asking import pod
 from machines import dgx_h100, pcie_l40s4
 from replicas import Replica, cause, fleet_of
 
@@ -109,12 +108,3 @@ def test_the_digest_of_names_knows_no_order() -> None:
     a, b, ab = NodeName("a"), NodeName("b"), NodeName("ab")
     assert names_digest([a, b]) == names_digest([b, a])
     assert len({names_digest(each) for each in ([a, b], [a], [ab], [])}) == 4
-
-
-def test_each_decision_is_logged_with_the_id_of_its_record(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A line in the log leads to the record in the cache."""
-    one = Replica(FLEET)
-    one.post("filter", by_names(GANG_4, ["sick"]))
-    assert f"id={one.records[-1].id}" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from serving import SICK, TEN, Serve, ask, dial
 from extender.store import keys
 from extender.store.writer import Writer
 from extender.version import VERSION
+
+pytestmark = pytest.mark.xdist_group("serve")  # one server for all of them
 
 GANG_8 = pod(8, gang="sweep")
 ALL = (*TEN, SICK)
@@ -174,29 +176,10 @@ def received(caller: socket.socket) -> bytes:
     return found
 
 
-Start = Callable[..., Serve]
-
-
-@pytest.fixture
-def start(own_cache: Cache, served: Serve, tmp_path: Path) -> Iterator[Start]:
-    """Start another `serve` on the same cache; stopped at the end."""
-    running: list[Serve] = []
-
-    def begin(**options: str) -> Serve:
-        found = Serve(own_cache.settings, tmp_path / f"log{len(running)}", **options)
-        running.append(found)
-        found.__enter__()
-        eventually(lambda: found.shows(11), "the fleet")
-        return found
-
-    yield begin
-    for each in running:
-        each.stop()
-
-
 def test_clients_that_stall_lose_their_threads_and_hurt_nobody(start: Start) -> None:
     """Eight in the middle of a body hold all threads: within the bound they are refused, and
-    another caller is served; one that is slow but moves is served too."""
+    another caller is served; one that is slow but moves is served too.
+    """
     serve = start(before="from extender.webhook import server; server.STALL_S = 0.5")
     stalled = [dial(serve) for _ in range(8)]
     for each in stalled:
@@ -221,57 +204,43 @@ def trickled(body: bytes) -> Iterator[bytes]:
         eventually(lambda at_s=resume_s: time.monotonic() > at_s, "a pause")  # type: ignore[misc]
 
 
-class TestStop:
-    """SIGTERM: what is in flight is answered, what waits is shipped, exit code 0."""
-
-    def test_a_request_in_flight_is_answered_and_its_record_shipped(
-        self, cache: Cache, tmp_path: Path
-    ) -> None:
-        """Half of the body comes before the signal, half after it."""
-        writer = Writer(cache.settings)
-        writer.put([node_paper("a")])
-        writer.close()
-        body = json.dumps(by_names(GANG_8, ["a"])).encode()
-        with Serve(cache.settings, tmp_path / "log") as serve, dial(serve) as caller:
-            eventually(lambda: serve.shows(1), "the fleet")
-            caller.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:50])
-            with dial(serve) as idle:
-                idle.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-                eventually(lambda: idle.recv(1000).endswith(b"ok\n"), "an idle connection")
-                serve.process.send_signal(signal.SIGTERM)
-                assert received(idle) == b"", "the worker is stopping"
-            caller.sendall(body[50:])
-            answer = http.client.HTTPResponse(caller)
-            answer.begin()
-            told = json.loads(answer.read())
-            assert (answer.status, refused(told), told["NodeNames"]) == (200, {}, ["a"])
-            assert serve.stop() == 0
-        with Redis(port=cache.port) as client:
-            assert client.xlen(keys.DECISIONS.name) == 1
-        lines = (tmp_path / "log").read_text().splitlines()
-        assert all(json.loads(line) for line in lines)
-        assert "Traceback" not in (tmp_path / "log").read_text()
-
-    def test_idle_connections_do_not_delay_the_end(self, start: Start) -> None:
-        """kube-scheduler's kept connections must not cost the grace period."""
-        serve = start()
-        idle = [serve.connect() for _ in range(3)]
-        for each in idle:
-            assert ask(each, "POST", "/filter", BODY).status == 200
-        began_s = time.monotonic()
+def test_sigterm_ends_it_with_every_answer_given_and_every_record_shipped(
+    cache: Cache, tmp_path: Path
+) -> None:
+    """A request is half sent at the signal and gets its answer; an idle connection is closed; the
+    exit code is 0, no process is left, and the log is JSON to its last line.
+    """
+    writer = Writer(cache.settings)
+    writer.put([node_paper("a")])
+    writer.close()
+    body = json.dumps(by_names(GANG_8, ["a"])).encode()
+    with Serve(cache.settings, tmp_path / "log") as serve, dial(serve) as caller:
+        eventually(lambda: serve.shows(1), "the fleet")
+        (worker,) = children(serve.process.pid)
+        caller.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:50])
+        with dial(serve) as idle:
+            idle.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            eventually(lambda: idle.recv(1000).endswith(b"ok\n"), "an idle connection")
+            serve.process.send_signal(signal.SIGTERM)
+            assert received(idle) == b"", "the worker is stopping"
+        caller.sendall(body[50:])
+        answer = http.client.HTTPResponse(caller)
+        answer.begin()
+        told = json.loads(answer.read())
+        assert (answer.status, refused(told), told["NodeNames"]) == (200, {}, ["a"])
+        answered_s = time.monotonic()
         assert serve.stop() == 0
-        assert time.monotonic() - began_s < 5
-        for each in idle:
-            each.close()
+        assert time.monotonic() - answered_s < 5
+        assert not alive(worker)
+        assert [each["mode"] for each in serve.events("listening")] == ["enforce"]
+        assert "Traceback" not in serve.log.read_text()
+    with Redis(port=cache.port) as client:
+        assert client.xlen(keys.DECISIONS.name) == 1
 
-    def test_no_process_is_left(self, start: Start) -> None:
-        """The worker goes with its master."""
-        serve = start()
-        children = Path(f"/proc/{serve.process.pid}/task/{serve.process.pid}/children")
-        workers = [int(each) for each in children.read_text().split()]
-        assert len(workers) == 1
-        assert serve.stop() == 0
-        eventually(lambda: not any(alive(each) for each in workers), "the worker ended")
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def alive(pid: int) -> bool:

@@ -216,7 +216,16 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3),
         st.dictionaries(
             st.sampled_from(
-                ["metadata", "spec", "status", "labels", "limits", "containers", "resources", "name"]
+                [
+                    "metadata",
+                    "spec",
+                    "status",
+                    "labels",
+                    "limits",
+                    "containers",
+                    "resources",
+                    "name",
+                ]
             ),
             inner,
             max_size=4,
