@@ -14,6 +14,20 @@ from scoring.rings import full_mask, islands
 
 
 @lru_cache(maxsize=65_536)
+def broken_by(links: Links, free: int, sets: frozenset[int]) -> int:
+    """The most GPUs that lose their whole unit and stay free, when one of `sets` is taken."""
+    whole = [island for island in islands(links) if not island & ~free]
+    everything = full_mask(links)
+    of_node = 0 if everything & ~free else everything
+    return max((_lost(whole, of_node, taken) for taken in sets), default=0)
+
+
+def _lost(whole: list[int], node: int, taken: int) -> int:
+    of_islands = sum((island & ~taken).bit_count() for island in whole if island & taken)
+    return max(of_islands, (node & ~taken).bit_count())
+
+
+@lru_cache(maxsize=65_536)
 def broken(links: Links, free: int, reach: int, count: int, *, chosen: bool) -> int:
     """GPUs that lose their whole unit and stay free, when `count` GPUs of `reach` are taken.
 

@@ -86,9 +86,14 @@ class FlapPolicy:
         low=1,
     )
     probation_at: float = _set(
-        3.0, "Penalty from which the least state is PROBATION.", "ours; gpud and NVSentinel count returns too", low=0.1
+        3.0,
+        "Penalty from which the least state is PROBATION.",
+        "ours; gpud and NVSentinel count returns too",
+        low=0.1,
     )
-    probation_for_s: float = _set(DAY_S, "How long that PROBATION lasts.", "ours; gpud and NVSentinel count returns too")
+    probation_for_s: float = _set(
+        DAY_S, "How long that PROBATION lasts.", "ours; gpud and NVSentinel count returns too"
+    )
     failed_at: float = _set(
         5.0,
         "Penalty from which the GPU needs inspection: FAILED.",
@@ -101,7 +106,9 @@ class FlapPolicy:
         "ours; gpud and NVSentinel count returns too",
         low=1,
     )
-    exit_delay_max_s: float = _set(21_600.0, "Longest such time.", "ours; gpud and NVSentinel count returns too", low=1)
+    exit_delay_max_s: float = _set(
+        21_600.0, "Longest such time.", "ours; gpud and NVSentinel count returns too", low=1
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +137,10 @@ class AttemptPolicy:
     """How often the same cause may be cured before a harder cure is asked."""
 
     resets: int = _set(
-        2, "Resets for one cause before a reboot is asked.", "ours; gpud and NVSentinel count returns too", low=1
+        2,
+        "Resets for one cause before a reboot is asked.",
+        "ours; gpud and NVSentinel count returns too",
+        low=1,
     )
     reboots: int = _set(
         1, "Reboots for one cause before the GPU is FAILED.", "gpud: 2 reboots for one XID", low=1
@@ -144,13 +154,15 @@ class RankPolicy:
     health: float = _set(
         0.4, "Weight of soft health: SUSPECT, DEGRADED and UNKNOWN come last.", "docs/adr/0005"
     )
-    links: float = _set(0.25, "Weight of the slowest link of the worst set.", "docs/adr/0005; a ring is as fast as its slowest link")
+    links: float = _set(
+        0.25,
+        "Weight of the slowest link of the worst set.",
+        "docs/adr/0005; a ring is as fast as its slowest link",
+    )
     fragmentation: float = _set(
         0.15, "Weight of keeping whole nodes whole.", "docs/adr/0005, after FGD (ATC 2023)"
     )
-    domain: float = _set(
-        0.2, "Weight of closeness to the gang's bound members.", "docs/adr/0005"
-    )
+    domain: float = _set(0.2, "Weight of closeness to the gang's bound members.", "docs/adr/0005")
     links_full_gbps: float = _set(
         370.8, "Slowest-link speed that earns the full part, in GB/s.", "NCCL: NV18 of H100", low=1
     )

@@ -15,6 +15,7 @@ from typing import Final
 
 from scoring import fragments, subsets
 from scoring.candidate import STALE, Candidate
+from scoring.links import Links
 from scoring.model import Health, Need, ResourceKind
 from scoring.policy import Policy
 from scoring.rings import positions
@@ -116,6 +117,8 @@ def handed_out(candidate: Candidate, judgement: Judgement) -> subsets.Subset | N
     """The set that the rank rests on: the best where a plan is honoured, else the worst that may
     come. None: no GPU is known.
     """
+    if judgement.sets is not None:
+        return _worst_of_sets(candidate.node.links, judgement.sets)
     pick = subsets.best if judgement.chosen else subsets.worst
     return pick(candidate.node.links, judgement.reach, judgement.count, must=judgement.must)
 
@@ -143,6 +146,16 @@ def _ratio(states: int) -> float:
     return min(ratio, STALE_RATIO) if states & STALE else ratio
 
 
+@lru_cache(maxsize=65_536)
+def _worst_of_sets(links: Links, sets: frozenset[int]) -> subsets.Subset | None:
+    rated = (subsets.worst(links, taken, taken.bit_count()) for taken in sorted(sets))
+    return min(
+        (each for each in rated if each is not None),
+        key=lambda each: (each.bottleneck_gbps, each.sum_gbps),
+        default=None,
+    )
+
+
 def _links(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> float:
     """The slowest link of the set, on a logarithmic scale: from PCIe to NVLink is the step that
     matters, not from one NVLink generation to the next.
@@ -164,11 +177,11 @@ def _fragmentation(candidate: Candidate, need: Need, judgement: Judgement) -> fl
     if need.kind is not ResourceKind.WHOLE or total == 0:
         return 1.0
     left = max(0, candidate.free.bit_count() - candidate.nameless - need.count)
-    lost = fragments.broken(
-        candidate.node.links,
-        candidate.free,
-        judgement.reach,
-        judgement.count,
-        chosen=judgement.chosen,
-    )
+    links, free, sets = candidate.node.links, candidate.free, judgement.sets
+    if sets is not None:
+        lost = fragments.broken_by(links, free, sets)
+    else:
+        lost = fragments.broken(
+            links, free, judgement.reach, judgement.count, chosen=judgement.chosen
+        )
     return 1.0 - (left + min(lost, total)) / (2 * total)

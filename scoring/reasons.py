@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NODE_UNREPORTED = "NodeUnreported"
     FEWER_GPUS = "FewerGpus"
     HEALTHY_GPUS_HELD = "HealthyGpusHeld"
+    PLUGIN_MAY_FAIL = "PluginMayFail"
     NO_SNAPSHOT = "NoSnapshot"
 
     @property
@@ -129,6 +130,11 @@ _ROWS: Final[Mapping[Reason, _Row]] = MappingProxyType(
         Reason.HEALTHY_GPUS_HELD: _Row(
             text="enough healthy GPUs, but other pods hold them",
             advice="Wait until they are free; a pod of higher priority may preempt.",
+            unresolvable=False,
+        ),
+        Reason.PLUGIN_MAY_FAIL: _Row(
+            text="the device plugin may fail a request for so many GPUs here",
+            advice="Ask for another number of GPUs, or wait until others are free: the stock plugin may answer with a device that is none (go-gpuallocator PR 80).",
             unresolvable=False,
         ),
         Reason.NO_SNAPSHOT: _Row(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from scoring.allocator.reach import reachable
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import AllocationMode, Health, Need, ResourceKind, WorkClass
@@ -43,6 +44,8 @@ class Judgement:
     """How many GPUs of `reach` a set has: the pod's count, or all of them where there are fewer."""
     chosen: bool
     """Whether the best set of `reach` will be handed out (a plan) instead of any of them."""
+    sets: frozenset[int] | None
+    """Every set that may be handed out; None: any `count` of `reach`."""
     bad: int
     """GPUs whose health this pod may not use, as positions."""
 
@@ -72,8 +75,11 @@ def judge(candidate: Candidate, need: Need, policy: Policy) -> Judgement:
     count = min(need.count, pool.bit_count())
     if free.bit_count() - candidate.nameless < need.count:
         return _lagging(candidate, need, policy, pool, bad, count)
-    if candidate.node.mode is AllocationMode.PLANNED and not candidate.nameless:
-        return _planned(candidate, need, policy, pool, bad, count)
+    if not candidate.nameless:
+        if candidate.node.mode is AllocationMode.PLANNED:
+            return _planned(candidate, need, policy, pool, bad, count)
+        if candidate.node.mode is AllocationMode.NVIDIA:
+            return _stock(candidate, need, policy, free, bad, count)
     return _any_of(candidate, need, policy, free, bad, count)
 
 
@@ -83,6 +89,25 @@ def _any_of(
     """Any `count` of `reach` may come, so each GPU of it must be usable."""
     reason = _reason(candidate, need, policy, reach & bad) if reach & bad else None
     return _judged(reason, reach, count, chosen=False, bad=bad)
+
+
+def _stock(
+    candidate: Candidate, need: Need, policy: Policy, free: int, bad: int, count: int
+) -> Judgement:
+    """One of the sets that NVIDIA's best-effort policy may hand out will come, so each must do.
+
+    Where the plugin may answer with a device that is none it fails the pod (go-gpuallocator PR 80).
+    """
+    found = reachable(candidate.node, free, count)
+    if found.sets is None:
+        return _any_of(candidate, need, policy, free, bad, count)
+    if found.may_fail:
+        return _judged(Reason.PLUGIN_MAY_FAIL, free, count, chosen=False, bad=bad)
+    reach = 0
+    for taken in found.sets:
+        reach |= taken
+    reason = _reason(candidate, need, policy, reach & bad) if reach & bad else None
+    return _judged(reason, reach, count, chosen=False, bad=bad, sets=found.sets)
 
 
 def _planned(
@@ -114,9 +139,18 @@ def _lagging(
 
 
 def _judged(
-    reason: Reason | None, reach: int, count: int, *, chosen: bool, must: int = 0, bad: int = 0
+    reason: Reason | None,
+    reach: int,
+    count: int,
+    *,
+    chosen: bool,
+    must: int = 0,
+    bad: int = 0,
+    sets: frozenset[int] | None = None,
 ) -> Judgement:
-    return Judgement(reason=reason, reach=reach, must=must, count=count, chosen=chosen, bad=bad)
+    return Judgement(
+        reason=reason, reach=reach, must=must, count=count, chosen=chosen, sets=sets, bad=bad
+    )
 
 
 def unusable(candidate: Candidate, need: Need, policy: Policy) -> int:

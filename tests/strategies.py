@@ -62,7 +62,7 @@ def nodes(draw: st.DrawFn, name: str = "node-0", most: int = 6) -> Node:
             for i in range(count)
         ),
         links=draw(links(count)),
-        mode=draw(st.sampled_from([AllocationMode.UNKNOWN, AllocationMode.PLANNED])),
+        mode=draw(st.sampled_from(list(AllocationMode))),
         labels={"topology.kubernetes.io/zone": draw(st.sampled_from(["a", "b"]))},
     )
 

@@ -40,7 +40,8 @@ class Interrupts:
         trace: TracebackType | None,
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # Interrupted, the process is about to end: a second Ctrl-C must not change how.
+            signal.signal(number, handler if self.received is None else signal.SIG_IGN)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,13 +106,17 @@ def test_a_signal_leaves_no_process_and_no_file(number: signal.Signals, temporar
         [sys.executable, "-m", "extender", "demo", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        start_new_session=True,
     ) as demo:
         eventually(
             lambda: len(processes_of(temporary)) >= 4,
             "demo, Valkey, gunicorn and its worker run",
             within_s=30.0,
         )
-        demo.send_signal(number)
+        os.killpg(demo.pid, number)  # as a terminal does: Valkey hears it too
+        eventually(lambda: len(processes_of(temporary)) < 4, "the end has begun")
+        with suppress(ProcessLookupError):
+            os.killpg(demo.pid, number)  # impatience changes nothing
         output, errors = demo.communicate(timeout=20)
     assert demo.returncode == 128 + number, errors
     assert output == b""

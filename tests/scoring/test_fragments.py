@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import a100_pcie_pairs, dgx_h100, pcie_l40s4
 
-from scoring.fragments import broken
+from scoring.fragments import broken, broken_by
 from scoring.links import Links
 from scoring.rings import full_mask, islands
 
@@ -52,12 +52,14 @@ def test_the_bounds_are_those_of_all_sets(links: Links, data: st.DataObject) -> 
     free = data.draw(st.integers(1, everything))
     count = data.draw(st.integers(1, free.bit_count()))
     positions = [i for i in range(len(links)) if free >> i & 1]
-    costs = []
+    costs, sets = [], set()
     for some in combinations(positions, count):
         taken = sum(1 << i for i in some)
+        sets.add(taken)
         whole = [i for i in islands(links) if not i & ~free and i.bit_count() > 1]
         of_islands = sum((i & ~taken).bit_count() for i in whole if i & taken)
         of_node = (everything & ~taken).bit_count() if free == everything else 0
         costs.append(max(of_islands, of_node))
     assert broken(links, free, free, count, chosen=True) == min(costs)
     assert broken(links, free, free, count, chosen=False) == max(costs)
+    assert broken_by(links, free, frozenset(sets)) == max(costs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from machines import dgx_h100, pcie_l40s4
+from machines import a100_pcie_pairs, dgx_h100, pcie_l40s4
 from strategies import NOW_S, fleet
 
 from scoring import rank
 from scoring.candidate import candidate
+from scoring.links import links_of
 from scoring.model import (
     Allocation,
     AllocationMode,
@@ -38,6 +39,7 @@ from scoring.policy import (
     SinglePolicy,
 )
 from scoring.reasons import Reason
+from scoring.rings import islands, positions
 from scoring.verdict import judge
 
 GANG_8 = Need(work=WorkClass.GANG, count=8)
@@ -193,6 +195,54 @@ class TestInvariant10:
         assert _reason(node, GANG_4, held=_hold(node, 0, named=False)) is Reason.GPU_DEGRADED
 
 
+class TestStockPlugin:
+    """Mode `nvidia`: the sets that the best-effort policy may hand out, and no others."""
+
+    def test_a_bad_gpu_that_the_plugin_would_not_pick_is_no_danger(self) -> None:
+        """Of a whole NVLink pair and a lone bad card, a pair is asked: the pair comes."""
+        node = replace(a100_pcie_pairs(), mode=AllocationMode.NVIDIA)
+        pairs = [island for island in islands(node.links) if island.bit_count() == 2]
+        lone, _ = positions(pairs[1])
+        sick = _sick(node, lone, _cause(Health.DEGRADED))
+        held = tuple(
+            one
+            for position in range(len(node.gpus))
+            if position not in (*positions(pairs[0]), lone)
+            for one in _hold(node, position)
+        )
+        pair = Need(work=WorkClass.GANG, count=2)
+        assert _reason(sick, pair, held=held) is None
+        assert _reason(replace(sick, mode=AllocationMode.UNKNOWN), pair, held=held) is not None
+
+    def test_a_set_with_a_device_that_is_none_is_a_veto(self) -> None:
+        """Five free cards with one NVLink pair, three asked: the plugin may fail the pod."""
+        node = replace(
+            dgx_h100(),
+            gpus=dgx_h100().gpus[:5],
+            links=links_of(range(5), {(2, 3): "NV12"}),
+            mode=AllocationMode.NVIDIA,
+            fabric=None,
+            expected=None,
+        )
+        three = Need(work=WorkClass.SINGLE, count=3)
+        assert _reason(node, three) is Reason.PLUGIN_MAY_FAIL
+        assert _reason(node, replace(three, count=2)) is None
+
+    def test_a_whole_node_ask_gets_all_of_it(self) -> None:
+        """One bad GPU spoils it, whatever the policy."""
+        node = replace(dgx_h100(), mode=AllocationMode.NVIDIA)
+        assert _reason(node, GANG_8) is None
+        assert _reason(_sick(node, 3, _cause(Health.DEGRADED)), GANG_8) is Reason.GPU_DEGRADED
+
+    def test_the_rank_is_that_of_the_worst_set_that_may_come(self) -> None:
+        """The plugin prefers bridged pairs, so a pair ranks above what any two cards would."""
+        node = a100_pcie_pairs()
+        pair = Need(work=WorkClass.GANG, count=2)
+        assert _rank(replace(node, mode=AllocationMode.NVIDIA), pair) > _rank(
+            replace(node, mode=AllocationMode.UNKNOWN), pair
+        )
+
+
 class TestInvariant5:
     """kube-scheduler owns counts, Surefoot owns fitness."""
 
@@ -225,7 +275,8 @@ class TestInvariant6:
     def test_invariant_6_every_health_veto_is_unresolvable(self) -> None:
         """Only what freeing held GPUs would cure may invite preemption."""
         assert [reason for reason in Reason if not reason.unresolvable] == [
-            Reason.HEALTHY_GPUS_HELD
+            Reason.HEALTHY_GPUS_HELD,
+            Reason.PLUGIN_MAY_FAIL,
         ]
 
     def test_invariant_6_healthy_gpus_that_are_held_may_be_freed(self) -> None:

@@ -176,23 +176,28 @@ def received(caller: socket.socket) -> bytes:
     return found
 
 
-def test_clients_that_stall_lose_their_threads_and_hurt_nobody(start: Start) -> None:
+SHORT = "from extender.webhook import server; server.STALL_S = 0.5"
+
+
+def test_clients_that_stall_lose_their_threads_and_hurt_nobody(
+    own_cache: Cache, tmp_path: Path
+) -> None:
     """Eight in the middle of a body hold all threads: within the bound they are refused, and
     another caller is served; one that is slow but moves is served too.
     """
-    serve = start(before="from extender.webhook import server; server.STALL_S = 0.5")
-    stalled = [dial(serve) for _ in range(8)]
-    for each in stalled:
-        each.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
-    began_s = time.monotonic()
-    assert serve.ask("POST", "/filter", BODY).status == 200
-    assert time.monotonic() - began_s < 3
-    for each in stalled:
-        with each:
-            assert each.recv(100).startswith(b"HTTP/1.1 4")
-    with closing(serve.connect()) as slow:
-        slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
-        assert slow.getresponse().status == 200
+    with Serve(own_cache.settings, tmp_path / "log", before=SHORT) as serve:
+        stalled = [dial(serve) for _ in range(8)]
+        for each in stalled:
+            each.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+        began_s = time.monotonic()
+        assert serve.ask("POST", "/filter", BODY).status == 200
+        assert time.monotonic() - began_s < 3
+        for each in stalled:
+            with each:
+                assert each.recv(100).startswith(b"HTTP/1.1 4")
+        with closing(serve.connect()) as slow:
+            slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
+            assert slow.getresponse().status == 200
 
 
 def trickled(body: bytes) -> Iterator[bytes]:
