@@ -84,7 +84,10 @@ def serving(url: str, log: Path) -> Iterator[Served]:
     command = [sys.executable, str(Path(__file__).with_name("echo.py")), url]
     with (
         log.open("wb") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        # In a session of its own, so that Ctrl-C reaches it by us alone.
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        ) as process,
     ):
         try:
             address = process.stdout.readline() if process.stdout else ""
@@ -246,11 +249,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer requests, for CI")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        print(json.dumps(run(QUICK if options.quick else FULL)))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    print(json.dumps(run(QUICK if options.quick else FULL)))
 
 
 if __name__ == "__main__":

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import signal
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from typing import Any, Final
 
 from extender.store import documents
 from extender.store.connect import StoreSettings
+from extender.store.errors import StoreError
 from extender.store.writer import Writer
 from scoring.model import NodeName
 
-LONGEST_S: Final = 600.0
-"""No process lives longer, whatever becomes of the one that started it."""
+GoesOn = Callable[[float], bool]
+"""Waits for so many seconds; false: it is time to stop."""
 POLL_S: Final = 15.0
 """How often each agent stamps its node."""
 RATE_PER_S: Final = 170.0
 FIRST_BURST_S: Final = 1.0
 BURST_EVERY_S: Final = 5.0
+MOST_LATE_S: Final = 1.0
+GRACE_S: Final = 2.0
+"""A cache that goes away just before us is no failure."""
 
 Body = Mapping[str, Any]
 """A document as plain values: checked ones cannot be sent to another process."""
@@ -31,51 +38,76 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 
 @contextmanager
 def stamping(url: str, names: Sequence[NodeName]) -> Iterator[None]:
-    """Every node polls in its turn, so that none grows stale."""
-    done = _SPAWN.Event()
-    process = _SPAWN.Process(target=_stamp, args=(url, names, done), daemon=True)
-    process.start()
-    try:
+    """Every node polls in its turn, so that none grows stale.
+
+    Raises:
+        RuntimeError: at the end, where it broke off.
+    """
+    with _beside(_stamp, url, names):
         yield
-    finally:
-        done.set()
-        process.join()
 
 
 @contextmanager
 def publishing(url: str, steady: Sequence[Body], burst: Sequence[Body]) -> Iterator[None]:
-    """`RATE_PER_S` documents a second, in turn, and from time to time all of `burst` at once.
+    """`RATE_PER_S` documents a second, in turn, and from time to time half of `burst` at once.
 
     Raises:
-        RuntimeError: at the end, where this machine could not keep that rate.
+        RuntimeError: at the end, where it broke off or this machine could not keep that rate.
     """
-    done, late_s = _SPAWN.Event(), _SPAWN.Value("d", 0.0)
-    process = _SPAWN.Process(target=_publish, args=(url, steady, burst, done, late_s), daemon=True)
+    late_s = _SPAWN.Value("d", 0.0)
+    with _beside(_publish, url, steady, burst, late_s):
+        yield
+    if late_s.value > MOST_LATE_S:
+        raise RuntimeError(f"the publisher fell {late_s.value:.1f} s behind {RATE_PER_S:g}/s")
+
+
+@contextmanager
+def _beside(work: Callable[..., None], *args: object) -> Iterator[None]:
+    """`work` in a process of its own, until the block ends."""
+    done = _SPAWN.Event()
+    process = _SPAWN.Process(target=_worker, args=(work, done, *args), daemon=True)
     process.start()
     try:
         yield
     finally:
         done.set()
         process.join()
-    if late_s.value > 1.0:
-        raise RuntimeError(f"the publisher fell {late_s.value:.1f} s behind {RATE_PER_S:g}/s")
+    if process.exitcode:
+        raise RuntimeError(f"{work.__name__} ended with {process.exitcode}")
 
 
-def _stamp(url: str, names: Sequence[NodeName], done: Event) -> None:
+def _worker(work: Callable[..., None], done: Event, url: str, *args: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     writer = Writer(StoreSettings(url=url))
+    try:
+        work(writer, lambda wait_s: not _ends(done, wait_s), *args)
+    except StoreError as error:
+        sys.exit(f"{work.__name__}: {error}" if not _ends(done, GRACE_S) else 0)
+    finally:
+        writer.close()
+
+
+def _ends(done: Event, wait_s: float) -> bool:
+    parent = multiprocessing.parent_process()
+    return done.wait(wait_s) or parent is None or not parent.is_alive()
+
+
+def _stamp(writer: Writer, goes_on: GoesOn, names: Sequence[NodeName]) -> None:
     size = round(len(names) / POLL_S)
-    for turn in range(round(LONGEST_S)):
-        if done.wait(1.0):
-            break
+    turn = 0
+    while goes_on(1.0):
         start = turn * size % len(names)
         writer.stamp(names[start : start + size])
-    writer.close()
+        turn += 1
 
 
 def _publish(
-    url: str, steady: Sequence[Body], burst: Sequence[Body], done: Event, late_s: object
+    writer: Writer,
+    goes_on: GoesOn,
+    steady: Sequence[Body],
+    burst: Sequence[Body],
+    late_s: Synchronized[float],
 ) -> None:
-    writer = Writer(StoreSettings(url=url))
     checked = [documents.check(body) for body in (*burst, *steady)]
     half = len(burst) // 2
     bursts = itertools.cycle((checked[:half], checked[half : len(burst)]))
@@ -84,11 +116,10 @@ def _publish(
     for number, document in enumerate(itertools.cycle(checked[len(burst) :])):
         now_s = time.monotonic()
         due_s = started_s + number / RATE_PER_S
-        late_s.value = max(0.0, now_s - due_s)  # type: ignore[attr-defined]
-        if now_s - started_s > LONGEST_S or done.wait(max(0.0, due_s - now_s)):
+        late_s.value = max(0.0, now_s - due_s)
+        if not goes_on(max(0.0, due_s - now_s)):
             break
-        if time.monotonic() >= burst_s:
+        if now_s >= burst_s:
             writer.put(next(bursts))
             burst_s += BURST_EVERY_S
         writer.put([document])
-    writer.close()

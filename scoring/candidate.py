@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scoring import resources
+from scoring import rejections, resources
 from scoring.health import implied
 from scoring.health.staleness import Freshness, breaker_of, freshness
 from scoring.model import (
@@ -42,7 +42,8 @@ class Candidate:
 
     node: Node
     causes: tuple[tuple[Cause, ...], ...]
-    """Open on each GPU: its own, the node's, and what the document implies."""
+    """Open on each GPU: its own, the node's, what the document implies, and what pods that were
+    rejected say of the node."""
     alone: tuple[int, ...]
     """States of each GPU as a pod sees it that uses it alone."""
     together: tuple[int, ...]
@@ -90,6 +91,11 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
         changes_at_s = min(changes_at_s, breaker.until_s)
     denied, allowed, override_ends_s = _overridden(node, fleet)
     causes = implied.open_causes(node)
+    suspicion, suspicion_ends_s = rejections.suspicion(
+        fleet.rejections.get(node.name, ()), fleet.now_s, policy
+    )
+    if suspicion is not None:
+        causes = tuple((*open_causes, suspicion) for open_causes in causes)
     held, nameless = _held(node, fleet.allocations.get(node.name, ()), frozenset(gone))
     everything = (1 << len(node.gpus)) - 1
     return Candidate(
@@ -107,7 +113,7 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
         domains=domains(node),
         freshness=fresh,
         breaker_open=breaker is not None and breaker.state is BreakerState.OPEN,
-        changes_at_s=min(changes_at_s, override_ends_s),
+        changes_at_s=min(changes_at_s, override_ends_s, suspicion_ends_s),
     )
 
 

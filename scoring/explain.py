@@ -12,10 +12,19 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from scoring import closeness, rank, verdict
+from scoring import closeness, rank, rejections, verdict
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
-from scoring.model import Ask, GpuUuid, Health, NodeName, OverrideVerdict, ResourceKind, WorkClass
+from scoring.model import (
+    Ask,
+    GpuUuid,
+    Health,
+    NodeName,
+    OverrideVerdict,
+    ResourceKind,
+    Scope,
+    WorkClass,
+)
 from scoring.picture import Picture
 from scoring.rank import Parts
 from scoring.reasons import Reason
@@ -133,8 +142,11 @@ def node_account(
 def _evidence(
     picture: Picture, candidate: Candidate, ask: Ask, judged: verdict.Judgement
 ) -> tuple[Evidence, ...]:
-    """What speaks against the GPUs that decided: the bad ones of a veto, else all that may come."""
-    now_s, found = picture.fleet.now_s, []
+    """What speaks against the node for this pod, and against the GPUs that decided: the bad ones of
+    a veto, else all that may come.
+    """
+    now_s = picture.fleet.now_s
+    found: list[Evidence] = []
     culprits = judged.reach & judged.bad if judged.reason is not None else judged.reach
     if judged.reason is Reason.HEALTHY_GPUS_HELD:
         culprits = judged.bad
@@ -142,6 +154,7 @@ def _evidence(
         culprits = (1 << len(candidate.node.gpus)) - 1
     if candidate.freshness is not Freshness.FRESH:
         found.append(_silence(picture, candidate.node.name))
+    found += _rejections(picture, candidate.node.name, ask)
     for position, gpu in enumerate(candidate.node.gpus):
         if not culprits >> position & 1:
             continue
@@ -150,15 +163,32 @@ def _evidence(
             if cause.scope.needs_peers and not ask.need.talks:
                 continue
             seen_s = cause.last_s if cause.last_s is not None else cause.first_s
-            found.append(
-                Evidence(
-                    gpu=gpu.uuid,
-                    cause=cause.id,
-                    value=cause.evidence or cause.state.name,
-                    age_s=None if seen_s is None else max(0.0, now_s - seen_s),
-                )
+            told = Evidence(
+                gpu=None if cause.scope is Scope.NODE else gpu.uuid,
+                cause=cause.id,
+                value=cause.evidence or cause.state.name,
+                age_s=None if seen_s is None else max(0.0, now_s - seen_s),
             )
+            if told not in found:  # a cause of the node stands at each of its GPUs
+                found.append(told)
     return tuple(found)
+
+
+def _rejections(picture: Picture, name: NodeName, ask: Ask) -> list[Evidence]:
+    """How often the node refused pods of the ask's owner lately."""
+    if ask.need.kind is ResourceKind.NONE:
+        return []
+    now_s = picture.fleet.now_s
+    here = picture.fleet.rejections.get(name, ())
+    return [
+        Evidence(
+            gpu=None,
+            cause="owner.rejected",
+            value=f"{each.reason}, {each.count} of {ask.owner}",
+            age_s=max(0.0, now_s - each.last_s),
+        )
+        for each in rejections.tallies(here, ask.owner, now_s, picture.policy)
+    ]
 
 
 def _silence(picture: Picture, name: NodeName) -> Evidence:

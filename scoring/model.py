@@ -124,6 +124,7 @@ class Fabric:
 
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+NOT_REJECTED: Mapping[NodeName, tuple[Rejection, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +215,21 @@ class Override:
     """On the fleet's time line; None: until removed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """One pod that a node's kubelet refused, or that failed right after its start there."""
+
+    node: NodeName
+    owner: str
+    """What the pod is one of, as `Ask.owner` says it: the next pod of it fares likely the same."""
+    reason: str
+    """`UnexpectedAdmissionError`, `OutOfnvidia.com/gpu`, ..."""
+    at_s: float
+    """On the fleet's time line."""
+    name: str = ""
+    """The pod's, as a rule: tells pods of one owner apart that were refused at the same time."""
+
+
 class BreakerState(StrEnum):
     """CLOSED: normal. OPEN: too much of the pool is excluded. FROZEN: too much fell silent."""
 
@@ -298,6 +314,9 @@ class Ask:
     """False where a narrow answer could starve the pod (invariant 8)."""
     notes: tuple[str, ...] = ()
     """What could not be judged, for explain: `MIG devices are judged on health only`, ..."""
+    owner: str = ""
+    """What the pod is one of: the key of its gang, else `namespace/kind/name` of its controller,
+    else its own `namespace/name`. Empty: nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +338,10 @@ class Fleet:
     breakers: Mapping[str, Breaker]
     quarantined: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """What could not be read, by `kind/name`, and why."""
+    rejections: Mapping[NodeName, tuple[Rejection, ...]] = field(
+        default_factory=lambda: NOT_REJECTED
+    )
+    """Of each node that has some; in any order."""
 
     def bound_nodes(self, gang: GangKey) -> frozenset[NodeName]:
         """The nodes on which members of `gang` hold GPUs."""

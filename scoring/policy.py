@@ -32,6 +32,8 @@ class GangsUnderOpenBreaker(StrEnum):
 
 
 DAY_S: Final = 86_400.0
+REJECTION_KEPT_S: Final = DAY_S
+"""How long the cache keeps a rejection: no policy can look further back."""
 
 
 def _set(
@@ -129,6 +131,55 @@ class PatternPolicy:
         "Incidents on one GPU from which it is DEGRADED.",
         "NVSentinel: 5 fatal XIDs in 24 h",
         low=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectionPolicy:
+    """What pods that a node's kubelet refused, or that failed at once there, say of the node."""
+
+    half_life_s: float = _set(
+        900.0,
+        "Half-life of what one rejection counts against its node for pods of the same owner.",
+        "ours; kubernetes #67874 and #70201 ask for a penalty that decays",
+        low=1,
+    )
+    weight: float = _set(
+        0.8,
+        "The part of a node's rank that a fresh rejection takes from pods of the same owner.",
+        "ours: the node comes after nearly every other, and stays possible",
+        high=1,
+    )
+    window_s: float = _set(
+        900.0,
+        "Window in which rejections of any owner are counted against the node itself.",
+        "ours; pytorch/ci-infra #1058: 554 pods in 106 minutes",
+        low=1,
+    )
+    pods: int = _set(
+        3,
+        "Rejections in one window from which the node is SUSPECT ...",
+        "ours; pytorch/ci-infra #1058",
+        low=1,
+    )
+    workloads: int = _set(
+        2,
+        "... when they are of this many owners: one owner alone may be at fault itself.",
+        "ours; XID catalogue, workflows 13 and 31, count workloads too",
+        low=1,
+    )
+    suspect_for_s: float = _set(
+        3_600.0,
+        "How long the node is SUSPECT after the last such window.",
+        "ours: gangs would fail again each time that a window ends",
+        low=1,
+    )
+    keep_s: float = _set(
+        7_200.0,
+        "Age from which a rejection counts for nothing; the cache keeps it for 24h at most.",
+        "ours: eight half-lives leave less than 1 %",
+        low=1,
+        high=REJECTION_KEPT_S,
     )
 
 
@@ -254,6 +305,7 @@ class Policy:
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
     flap: FlapPolicy = field(default_factory=FlapPolicy)
     pattern: PatternPolicy = field(default_factory=PatternPolicy)
+    rejection: RejectionPolicy = field(default_factory=RejectionPolicy)
     attempts: AttemptPolicy = field(default_factory=AttemptPolicy)
     rank: RankPolicy = field(default_factory=RankPolicy)
     starvation: StarvationPolicy = field(default_factory=StarvationPolicy)
@@ -276,6 +328,11 @@ class Policy:
             raise PolicyError("flap.failed_at", "must not be lower than flap.probation_at")
         if self.flap.exit_delay_max_s < self.flap.exit_delay_s:
             raise PolicyError("flap.exit_delay_max_s", "must not be shorter than flap.exit_delay_s")
+        if self.rejection.keep_s < self.rejection.window_s + self.rejection.suspect_for_s:
+            raise PolicyError(
+                "rejection.keep_s",
+                "must not be shorter than rejection.window_s and rejection.suspect_for_s together",
+            )
         weights = self.rank
         if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
             raise PolicyError("rank", "at least one weight must be above 0")

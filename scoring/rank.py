@@ -37,6 +37,9 @@ HEALTH_RATIO: Final[Mapping[Health, float]] = MappingProxyType(
 )
 """What the worst GPU of the set earns, falling with severity (docs/adr/0005)."""
 
+SHOWN_DIGITS: Final = 6
+"""Digits of a rank that people and records see."""
+
 STALE_RATIO: Final = 0.3
 """The most that a set earns whose telemetry is stale."""
 
@@ -109,8 +112,10 @@ def domain_penalty(domain_ratio: float, policy: Policy) -> float:
 
 
 def points(value: float) -> int:
-    """A rank as kube-scheduler's 0..10."""
-    return math.floor(10 * value + 0.5)
+    """A rank as kube-scheduler's 0..10, of the digits that explain shows: a sum of ratios that is
+    a hair below 0.85 is 9 points to both.
+    """
+    return math.floor(10 * round(value, SHOWN_DIGITS) + 0.5)
 
 
 def handed_out(candidate: Candidate, judgement: Judgement) -> subsets.Subset | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -51,7 +51,7 @@ class Ranking:
         Where the gang has bound members, `pull` lowers the ranks by the distance to them.
         """
         if pull is None or not self.order:
-            return list(islice(filter(names.__contains__, self.order), count))
+            return list(self._leading(names, count, names))
         top = self.ranks[self.order[0]]
         losses: dict[NodeName, float] = {}
         for group, penalty in pull:

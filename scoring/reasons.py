@@ -101,7 +101,7 @@ _ROWS: Final[Mapping[Reason, _Row]] = MappingProxyType(
         ),
         Reason.GPU_SUSPECT: _Row(
             text="a GPU that the pod may get is suspect",
-            advice="Allow it for all gangs (policy gang.suspect) or for one (annotation surefoot.dev/allow: SUSPECT).",
+            advice="See why with `surefoot explain`: it may be the node, where pods keep failing. Allow it for all gangs (policy gang.suspect) or for one (annotation surefoot.dev/allow: SUSPECT).",
         ),
         Reason.GPU_NEW: _Row(
             text="a GPU that the pod may get is new and not yet measured",

@@ -12,8 +12,8 @@ import msgspec
 from extender.cli import options
 
 if TYPE_CHECKING:
-    from extender.demo.day import Scenario
     from extender.demo.interrupts import Interrupts
+    from extender.demo.scenario import Scenario
 
 SMALLEST_FLEET: Final = 4
 LARGEST_FLEET: Final = 512
@@ -79,11 +79,11 @@ def _demo(
     interrupts: Interrupts,
 ) -> str | None:
     """Run it and print what came of it; what went wrong, or None."""
-    from extender.demo.day import scenario  # noqa: PLC0415
     from extender.demo.errors import DemoError  # noqa: PLC0415
     from extender.demo.faults import HOUR_S  # noqa: PLC0415
     from extender.demo.outcome import json_line  # noqa: PLC0415
     from extender.demo.run import run  # noqa: PLC0415
+    from extender.demo.scenario import scenario  # noqa: PLC0415
     from extender.store.errors import StoreError  # noqa: PLC0415
 
     plan = scenario(nodes, seed, hours * HOUR_S)

@@ -54,8 +54,9 @@ def command(
 ) -> None:
     """Store the documents in FILE (- is standard input; YAML or JSON, one or many).
 
-    Kinds: Node, Allocation, Gang, Override, Breaker of surefoot.dev/v1 (docs/documents.md). Nothing
-    is stored when any of them cannot be used.
+    Kinds: Node, Allocation, Gang, Override, Breaker, Rejection of surefoot.dev/v1
+    (docs/documents.md). Nothing is stored when any of them cannot be used. A Rejection that says
+    not when it was is of now.
 
     Exit code 0: done. 1: the cache failed. 2: a document cannot be used.
 

@@ -16,9 +16,9 @@ from typing import Final
 from extender.demo import documents
 from extender.demo.agents import Causes
 from extender.demo.cluster import Placement
-from extender.demo.day import Scenario
 from extender.demo.fleet import Machine
 from extender.demo.jobs import Job
+from extender.demo.scenario import Scenario
 from extender.demo.scheduler import RESOURCE, pod_uid
 from extender.store.documents import Document
 from extender.store.schema import Kind

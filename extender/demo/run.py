@@ -10,11 +10,12 @@ from pathlib import Path
 
 from extender.demo import redis_server, serve_process
 from extender.demo.client import Client, HttpExtender
-from extender.demo.day import Day, NoReports, Scenario, Watch
+from extender.demo.day import Day, NoReports, Watch
 from extender.demo.decisions import Collector, Explained
 from extender.demo.interrupts import Interrupts
 from extender.demo.outcome import Outcome
 from extender.demo.reports import CacheReports
+from extender.demo.scenario import Scenario
 from extender.store import load
 from extender.store.connect import StoreSettings, connect
 from extender.store.writer import Writer

@@ -11,11 +11,13 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from extender.demo.day import Glance, Scenario, Watch
+from extender.demo.day import Watch
 from extender.demo.decisions import Explained
 from extender.demo.faults import HOUR_S, MINUTE_S, Kind
 from extender.demo.outcome import Outcome, percentile_ms
 from extender.demo.run import Report
+from extender.demo.scenario import Scenario
+from extender.demo.tally import Glance
 
 GPU_CHARACTERS: Final = 12
 """Enough of a UUID to tell GPUs apart."""
@@ -43,11 +45,10 @@ class Screen:
 
     def introduce(self, plan: Scenario) -> None:
         """Say what is about to happen."""
-        gpus = sum(machine.product.gpus for machine in plan.machines)
         gangs = sum(job.is_gang for job in plan.jobs)
         faults = plan.truth.faults
         self._console.print(
-            f"{len(plan.machines)} nodes, {gpus} GPUs; {plan.day_s / HOUR_S:g} simulated hours with"
+            f"{len(plan.machines)} nodes, {plan.gpus} GPUs; {plan.day_s / HOUR_S:g} simulated hours with"
             f" {gangs} gangs, {len(plan.jobs) - gangs} single jobs, {len(faults)} faults"
             f" (seed {plan.seed})"
         )

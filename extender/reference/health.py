@@ -9,7 +9,7 @@ from typing import Final
 from extender.config import durations
 from extender.reference import events
 from extender.reference.markdown import HEAD, member_docs, runs_of, table
-from scoring import topology
+from scoring import rejections, topology
 from scoring.candidate import candidate
 from scoring.health import implied
 from scoring.health.causes import SPECS, Clear
@@ -24,6 +24,7 @@ from scoring.model import (
     Need,
     Node,
     NodeName,
+    Rejection,
     WorkClass,
 )
 from scoring.policy import DEFAULT
@@ -165,7 +166,7 @@ def _trip(threshold: Threshold) -> str:
 
 def _derived() -> str:
     """The causes that a reader makes from a document, each shown by an example that has it."""
-    examples = [*_fabric_examples(), *_node_examples()]
+    examples = [*_fabric_examples(), *_node_examples(), *_rejection_examples()]
     heads = ("Cause", "State", "Scope", "Evidence, as an example")
     rows = (
         (f"`{each.id}`", f"`{each.state.name}`", each.scope.value, f"`{each.evidence}`")
@@ -174,7 +175,8 @@ def _derived() -> str:
     return f"""## Causes that follow from a document
 
 Nobody sends these: whoever reads a [Node document](documents.md) derives them, from `expected`,
-`links`, `fabric` and `sampledAgo`. They are over when the document no longer gives reason for them.
+`links`, `fabric` and `sampledAgo`, and `{rejections.CAUSE}` from [Rejections](operations.md#rejections) of pods
+on the node. They are over when the documents no longer give reason for them.
 A GPU whose `sampledAgo` is {durations.show(DEFAULT.stale_after_s)} or more carries the cause `stale` with state `UNKNOWN`.
 
 {table(heads, rows)}"""
@@ -199,3 +201,20 @@ def _node_examples() -> Iterator[Cause]:
         for causes in implied.open_causes(node):
             shown |= {cause.id: cause for cause in causes}
     yield from shown.values()
+
+
+def _rejection_examples() -> Iterator[Cause]:
+    """A node that refused a pod of one owner more than once, and one of another."""
+    reason, rules = "UnexpectedAdmissionError", DEFAULT.rejection
+    found = [
+        Rejection(
+            node=NodeName("node"),
+            owner=f"owner-{i % rules.workloads}",
+            reason=reason,
+            at_s=20.0 * i,
+        )
+        for i in range(max(rules.pods, rules.workloads))
+    ]
+    cause, _ = rejections.suspicion(found, found[-1].at_s, DEFAULT)
+    if cause is not None:
+        yield cause

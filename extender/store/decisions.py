@@ -55,7 +55,7 @@ class DecisionLog:
 
     @property
     def dropped(self) -> int:
-        """Records that were lost because the queue was full, or at the end."""
+        """Records that were lost: the queue was full, they could not be made, or it was the end."""
         return self._dropped
 
     @property
@@ -77,7 +77,9 @@ class DecisionLog:
 
         `render` is called once: soon, by the thread, or here and now where too many wait for that.
         """
-        record = render if self._raw < RAW else render()
+        record = render if self._raw < RAW else self._rendered(render)
+        if record is None:
+            return
         with self._lock:
             if len(self._waiting) >= self._capacity:
                 self._take()
@@ -126,7 +128,8 @@ class DecisionLog:
             taken = [self._take() for _ in range(min(BATCH, len(self._waiting)))]
         if not taken:
             return False
-        batch = [record() if callable(record) else record for record in taken]
+        rendered = (self._rendered(one) if callable(one) else one for one in taken)
+        batch = [record for record in rendered if record is not None]
         try:
             with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
                 for record in batch:
@@ -142,6 +145,16 @@ class DecisionLog:
             raise
         self._shipped += len(batch)
         return True
+
+    def _rendered(self, render: Render) -> bytes | None:
+        """The record; None: it cannot be made, which must cost no other one."""
+        try:
+            return render()
+        except Exception:  # noqa: BLE001 - whatever it is, the others must be shipped
+            _log.exception("decision_not_recorded")
+            with self._lock:
+                self._dropped += 1
+            return None
 
     def _take(self) -> bytes | Render:
         record = self._waiting.popleft()

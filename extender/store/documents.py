@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
@@ -22,8 +23,10 @@ from extender.store.values import Value
 S = TypeVar("S")
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of one document: 64 GPUs with all the causes that they may have fit."""
+"""Of one document: 128 GPUs with their links and some hundred causes each fit."""
 _ORDER: Final = ("epoch", "seq")
+_NO_TIME: Final = "1970-01-01T00:00:00Z"
+"""Stands for a time that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,8 @@ class Document:
 
     kind: Kind
     id: str
-    """Its field in the cache: node name, `uid/resource`, gang key, target or pool."""
+    """Its field in the cache: node name, `uid/resource`, gang key, target, pool, or node, owner and
+    time of a rejection."""
     body: Mapping[str, Any]
     """As it was given."""
     encoded: bytes
@@ -49,6 +53,16 @@ class Document:
     def seq(self) -> int | None:
         """Of a Node document that names one."""
         return cast("int | None", self.body.get("seq"))
+
+    @property
+    def dated(self) -> bool:
+        """False: a Rejection that leaves its time to the cache. Its id and value are not final."""
+        return self.kind is not Kind.REJECTION or self.body.get("at") is not None
+
+    def at(self, unix_s: float) -> Document:
+        """The same Rejection, of this time."""
+        time = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+        return check({**self.body, "at": time})
 
 
 def parse(content: str | bytes, source: str = "-") -> list[Document]:
@@ -81,7 +95,7 @@ def check(body: Any, where: str = "") -> Document:
         label = f"{where} {_label(body)}".strip()
         header = _convert(body, schema.Header)
         kind = _kind(header.api_version, header.kind)
-        value = values.of(_convert(body, SHAPES[kind]))
+        value = values.of(_convert(_timed(body, kind), SHAPES[kind]))
         encoded = _encode(body, kind)
     except DocumentError as error:
         raise error.at(label) from error
@@ -133,8 +147,6 @@ def _kind(api_version: str, kind: str) -> Kind:
         else:
             problem = f"expected {API_VERSION}, got {api_version}"
         raise DocumentError(problem, path="apiVersion")
-    if kind == "Rejection":
-        raise DocumentError("Rejection is not supported by this version of Surefoot", path="kind")
     try:
         return Kind(kind)
     except ValueError:
@@ -164,6 +176,12 @@ def _label(body: Any) -> str:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     parts = [part[:64] for part in (body.get("kind"), name) if isinstance(part, str)]
     return f"({' '.join(parts)})" if parts else ""
+
+
+def _timed(body: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """The body with a time where it leaves it to the cache to say when."""
+    undated = kind is Kind.REJECTION and body.get("at") is None
+    return {**body, "at": _NO_TIME} if undated else body
 
 
 def _encode(body: dict[str, Any], kind: Kind) -> bytes:

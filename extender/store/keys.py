@@ -95,6 +95,20 @@ OVERRIDE_ENDS: Final = Key(
     life="with the override",
     holds="target -> Unix ms of its `until`, for the sweep",
 )
+REJECTIONS: Final = Key(
+    name=f"{PREFIX}rejected",
+    type=Type.HASH,
+    writer="controller, put",
+    life="void a day after its `at`, swept by the next write of a rejection; the newest few of each owner and node",
+    holds="<node>/<owner>@<Unix ms of its `at`>[/<name>] -> Rejection document",
+)
+REJECTION_TIMES: Final = Key(
+    name=f"{PREFIX}rejected-at",
+    type=Type.ZSET,
+    writer="controller, put",
+    life="with the rejection",
+    holds="its field in `rejected` -> Unix ms of its `at`, for the sweep",
+)
 GENERATION: Final = Key(
     name=f"{PREFIX}generation",
     type=Type.STRING,
@@ -133,6 +147,8 @@ TABLE: Final = (
     BREAKERS,
     OVERRIDES,
     OVERRIDE_ENDS,
+    REJECTIONS,
+    REJECTION_TIMES,
     GENERATION,
     INSTANCE,
     CHANGES,
@@ -143,6 +159,12 @@ CHANGES_MAX: Final = 10_000
 """Entries kept in `changes`: a minute of a busy fleet of 5,000 nodes; who misses more reloads."""
 DECISIONS_MAX: Final = 50_000
 """Records kept in `decisions`."""
+OWNER_REJECTIONS_MAX: Final = 16
+"""Rejections kept of one owner on one node: a pod that is tried for ever pushes out its own ones."""
+NODE_REJECTIONS_MAX: Final = 128
+"""... of one node."""
+REJECTIONS_MAX: Final = 4_096
+"""... of all nodes."""
 
 
 def text_of(key: bytes) -> str:

@@ -6,9 +6,10 @@ one replaced is not kept: its node counts as unknown, because no data is not hea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from extender.store import documents
 from extender.store.errors import DocumentError
@@ -27,15 +28,21 @@ from scoring.model import (
     Node,
     NodeName,
     Override,
+    Rejection,
 )
+from scoring.policy import REJECTION_KEPT_S
 
 Timed = TypeVar("Timed", Override, Breaker)
 Changed = frozenset[NodeName] | None
 """The nodes whose verdicts may differ; None: any."""
 
+_TIMED: Final = frozenset({Kind.OVERRIDE, Kind.BREAKER, Kind.REJECTION})
+"""Kinds whose documents end by time alone."""
+
 
 class Picture:
-    """Decoded documents by kind and id; times of overrides and breakers are Unix time here.
+    """Decoded documents by kind and id; times of overrides, breakers and rejections are Unix time
+    here.
 
     Mappings that a Fleet was given are never changed: `_refresh` replaces those that differ.
     """
@@ -47,6 +54,7 @@ class Picture:
         self._gangs: dict[GangKey, Gang] = {}
         self._overrides: dict[str, Override] = {}
         self._breakers: dict[str, Breaker] = {}
+        self._rejections: dict[str, Rejection] = {}
         self._quarantined: dict[str, str] = dict(contents.broken)
         self._shelves: Mapping[Kind, dict[Any, Any]] = {
             Kind.NODE: self._nodes,
@@ -54,6 +62,7 @@ class Picture:
             Kind.GANG: self._gangs,
             Kind.OVERRIDE: self._overrides,
             Kind.BREAKER: self._breakers,
+            Kind.REJECTION: self._rejections,
         }
         for kind, found in contents.documents.items():
             for key, raw in found.items():
@@ -86,7 +95,7 @@ class Picture:
             touched.add(change.kind)
             if change.kind is Kind.NODE:
                 nodes.add(NodeName(key))
-            elif change.kind is Kind.ALLOCATION:
+            elif change.kind in (Kind.ALLOCATION, Kind.REJECTION):
                 nodes.update(one.node for one in (before, after) if one)
             elif change.kind is Kind.OVERRIDE:
                 targets.add(key)
@@ -95,12 +104,14 @@ class Picture:
         return None if Kind.BREAKER in touched else frozenset(nodes | self._aimed_at(targets))
 
     def expire(self, unix_s: float) -> Changed:
-        """Drop overrides and breakers that are over, and tell which nodes' verdicts may differ."""
+        """Drop overrides, breakers and rejections that are over, and tell which nodes' verdicts may
+        differ.
+        """
         over = [
             Change(kind=kind, id=key.encode(), raw=None)
-            for kind in (Kind.OVERRIDE, Kind.BREAKER)
+            for kind in _TIMED
             for key, value in self._shelves[kind].items()
-            if value.until_s is not None and value.until_s <= unix_s
+            if _end_s(value) <= unix_s
         ]
         return self.apply(over) if over else frozenset()
 
@@ -112,7 +123,7 @@ class Picture:
         """The picture as a value, at the time line's now."""
         if timeline.offset_s != self._offset_s:
             self._offset_s = timeline.offset_s
-            self._refresh({Kind.OVERRIDE, Kind.BREAKER})
+            self._refresh(_TIMED)
         junk = {f"Seen/{name}": problem for name, problem in timeline.junk.items()}
         return replace(
             self._fleet,
@@ -165,6 +176,8 @@ class Picture:
             news["overrides"] = {key: self._placed(one) for key, one in self._overrides.items()}
         if Kind.BREAKER in touched:
             news["breakers"] = {key: self._placed(one) for key, one in self._breakers.items()}
+        if Kind.REJECTION in touched:
+            news["rejections"] = self._rejected()
         if self._quarantined != self._fleet.quarantined:
             news["quarantined"] = dict(self._quarantined)
         if news:
@@ -175,6 +188,15 @@ class Picture:
         if value.until_s is None:
             return value
         return replace(value, until_s=value.until_s + self._offset_s)
+
+    def _rejected(self) -> dict[NodeName, tuple[Rejection, ...]]:
+        """The rejections of each node, with their times on the reader's time line."""
+        found: dict[NodeName, list[Rejection]] = {}
+        # Sorted, so that every replica has the same order, whatever the hash's was.
+        for _, one in sorted(self._rejections.items()):
+            placed = replace(one, at_s=one.at_s + self._offset_s) if self._offset_s else one
+            found.setdefault(one.node, []).append(placed)
+        return {name: tuple(them) for name, them in found.items()}
 
     def _aimed_at(self, targets: set[str]) -> set[NodeName]:
         """The nodes that overrides of `targets` concern."""
@@ -187,3 +209,10 @@ class Picture:
             for name, node in self._nodes.items()
             if gpus and any(gpu.uuid in gpus for gpu in node.gpus)
         }
+
+
+def _end_s(value: Override | Breaker | Rejection) -> float:
+    """When a document of a timed kind is over, in Unix time; infinity: never."""
+    if isinstance(value, Rejection):
+        return value.at_s + REJECTION_KEPT_S
+    return math.inf if value.until_s is None else value.until_s

@@ -11,11 +11,12 @@ from extender.store.documents import Document
 from extender.store.schema import API_VERSION, Kind
 from extender.store.values import Value, identity
 from scoring.links import WORST
-from scoring.model import Allocation, Breaker, Cause, Fabric, Gang, Gpu, Node, Override
+from scoring.model import Allocation, Breaker, Cause, Fabric, Gang, Gpu, Node, Override, Rejection
 
 
 def document(value: Value) -> Document:
-    """The document that reads back as `value`; ends of overrides and breakers are Unix time.
+    """The document that reads back as `value`; ends of overrides and breakers, and times of
+    rejections, are Unix time.
 
     A node of epoch 0 and seq 0 is one without order: it goes after the stored one.
 
@@ -38,10 +39,23 @@ def body(value: Value) -> Mapping[str, Any]:
             kind, fields = Kind.OVERRIDE, _override(value)
         case Breaker():
             kind, fields = Kind.BREAKER, _breaker(value)
-    metadata: dict[str, Any] = {"name": identity(value)}
-    if isinstance(value, Node) and value.labels:
-        metadata["labels"] = dict(value.labels)
-    return {"apiVersion": API_VERSION, "kind": kind.value, "metadata": metadata, **_said(fields)}
+        case Rejection():
+            kind, fields = Kind.REJECTION, _rejection(value)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind.value,
+        **_said({"metadata": _metadata(value), **fields}),
+    }
+
+
+def _metadata(value: Value) -> dict[str, Any] | None:
+    match value:
+        case Node(labels=labels) if labels:
+            return {"name": value.name, "labels": dict(labels)}
+        case Rejection():
+            return {"name": value.name} if value.name else None
+        case _:
+            return {"name": identity(value)}
 
 
 def _node(node: Node) -> dict[str, Any]:
@@ -140,6 +154,15 @@ def _breaker(breaker: Breaker) -> dict[str, Any]:
         "pool": breaker.pool,
         "state": breaker.state.value,
         "until": _time(breaker.until_s),
+    }
+
+
+def _rejection(rejection: Rejection) -> dict[str, Any]:
+    return {
+        "node": rejection.node,
+        "owner": rejection.owner,
+        "reason": rejection.reason,
+        "at": _time(rejection.at_s),
     }
 
 

@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 
 API_GROUP: Final = "surefoot.dev"
 API_VERSION: Final = f"{API_GROUP}/v1"
-MAX_GPUS: Final = 64
+MAX_GPUS: Final = 128
+"""Of one node: more than the 72 of the largest NVLink domain that one system may show."""
 MAX_CAUSES: Final = 256
 MAX_COUNT: Final = 2**53 - 1
 """The largest integer that Lua keeps exact."""
@@ -28,6 +29,7 @@ class Kind(StrEnum):
     GANG = "Gang"
     OVERRIDE = "Override"
     BREAKER = "Breaker"
+    REJECTION = "Rejection"
 
 
 Name = Annotated[str, Meta(max_length=253, pattern=r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$")]
@@ -160,7 +162,16 @@ class BreakerDoc(Named, frozen=True, kw_only=True, rename="camel"):
     until: Time | None = None
 
 
-Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc
+class RejectionDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """A pod that a node refused. Its name tells it from others of its owner at the same time."""
+
+    node: Name
+    owner: Word
+    reason: Word
+    at: Time
+
+
+Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc | RejectionDoc
 
 SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.NODE: NodeDoc,
@@ -168,4 +179,5 @@ SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.GANG: GangDoc,
     Kind.OVERRIDE: OverrideDoc,
     Kind.BREAKER: BreakerDoc,
+    Kind.REJECTION: RejectionDoc,
 }

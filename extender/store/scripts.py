@@ -18,6 +18,8 @@ from redis.commands.core import Script
 
 from extender.store import keys
 from extender.store.schema import Kind
+from scoring.model import Rejection
+from scoring.policy import REJECTION_KEPT_S
 
 FIELDS: Final = {
     Kind.NODE: keys.NODES,
@@ -25,6 +27,7 @@ FIELDS: Final = {
     Kind.GANG: keys.GANGS,
     Kind.OVERRIDE: keys.OVERRIDES,
     Kind.BREAKER: keys.BREAKERS,
+    Kind.REJECTION: keys.REJECTIONS,
 }
 """The hash in which the documents of each kind stand."""
 
@@ -42,11 +45,11 @@ _CHANGE: Final = (
     _PRELUDE
     + """
 -- KEYS: instance, generation, changes, ...; ARGV: nonce, length of changes, kind, id, ...
-local function change()
+local function change(id)
   redis.call('SET', KEYS[1], ARGV[1], 'NX')
   local generation = redis.call('INCR', KEYS[2])
   local entry = {'XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], int(generation) .. '-1',
-                 'kind', ARGV[3], 'id', ARGV[4]}
+                 'kind', ARGV[3], 'id', id or ARGV[4]}
   local added = redis.pcall(unpack(entry))
   if type(added) == 'table' and added.err then
     -- The stream is ahead of the counter, which somebody deleted: begin it anew. Readers see a gap.
@@ -115,15 +118,51 @@ return {1, generation}
 """
 )
 
+_PUT_REJECTION: Final = (
+    _CHANGE
+    + """
+-- KEYS[4]: rejected, KEYS[5]: rejected-at; ARGV[5]: document, ARGV[6]: its time in Unix ms,
+-- ARGV[7]: how long one is kept in ms, ARGV[8...]: pairs of how ids begin and the most that may,
+-- each group within the one before
+local function drop(id)
+  redis.call('HDEL', KEYS[4], id)
+  redis.call('ZREM', KEYS[5], id)
+end
+-- Readers drop by themselves what is over.
+local over = int(now_ms() - tonumber(ARGV[7]))
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', over)) do drop(id) end
+if redis.call('HGET', KEYS[4], ARGV[4]) == ARGV[5] then return {0, redis.call('GET', KEYS[2])} end
+local generation = change()
+redis.call('HSET', KEYS[4], ARGV[4], ARGV[5])
+redis.call('ZADD', KEYS[5], ARGV[6], ARGV[4])
+-- One came, so one is too many at most: the oldest of the narrowest group that is full.
+local group, oldest = redis.call('ZRANGE', KEYS[5], 0, -1), nil
+for i = 8, #ARGV, 2 do
+  local within = {}
+  for _, id in ipairs(group) do
+    if string.find(id, ARGV[i], 1, true) == 1 then within[#within + 1] = id end
+  end
+  if #within > tonumber(ARGV[i + 1]) then oldest = within[1] end
+  group = within
+end
+if oldest then
+  drop(oldest)
+  generation = change(oldest)
+end
+return {1, generation}
+"""
+)
+
 _DELETE: Final = (
     _CHANGE
     + """
--- KEYS[4]: hash of the kind, KEYS[5]: seen, KEYS[6]: override-ends
+-- KEYS[4]: hash of the kind, KEYS[5]: seen, KEYS[6]: override-ends, KEYS[7]: rejected-at
 if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return {0, redis.call('GET', KEYS[2])} end
 local generation = change()
 redis.call('HDEL', KEYS[4], ARGV[4])
 if ARGV[3] == 'Node' then redis.call('HDEL', KEYS[5], ARGV[4]) end
 if ARGV[3] == 'Override' then redis.call('ZREM', KEYS[6], ARGV[4]) end
+if ARGV[3] == 'Rejection' then redis.call('ZREM', KEYS[7], ARGV[4]) end
 return {1, generation}
 """
 )
@@ -224,6 +263,7 @@ class Scripts:
         self._publish_node = client.register_script(_PUBLISH_NODE)
         self._put = client.register_script(_PUT)
         self._put_override = client.register_script(_PUT_OVERRIDE)
+        self._put_rejection = client.register_script(_PUT_REJECTION)
         self._delete = client.register_script(_DELETE)
         self._stamp = client.register_script(_STAMP)
         self._next_epoch = client.register_script(_NEXT_EPOCH)
@@ -264,9 +304,25 @@ class Scripts:
         hashes = (keys.OVERRIDES, keys.OVERRIDE_ENDS)
         self._change(self._put_override, hashes, (Kind.OVERRIDE, target, document, until), pipe)
 
+    def put_rejection(
+        self, key: str, document: bytes, *, of: Rejection, at_ms: int, pipe: Pipeline
+    ) -> None:
+        """Store a rejection and sweep those that are over. Where it is one too many, the oldest goes:
+        of its owner on its node, else of its node, else of all.
+        """
+        kept_ms = round(REJECTION_KEPT_S * 1000)
+        most = (
+            *("", keys.REJECTIONS_MAX),
+            *(f"{of.node}/", keys.NODE_REJECTIONS_MAX),
+            *(f"{of.node}/{of.owner}@", keys.OWNER_REJECTIONS_MAX),
+        )
+        hashes = (keys.REJECTIONS, keys.REJECTION_TIMES)
+        args = (Kind.REJECTION, key, document, at_ms, kept_ms, *most)
+        self._change(self._put_rejection, hashes, args, pipe)
+
     def delete(self, kind: Kind, key: str, *, pipe: Pipeline) -> None:
         """Remove a document, and what belongs to it."""
-        hashes = (FIELDS[kind], keys.SEEN, keys.OVERRIDE_ENDS)
+        hashes = (FIELDS[kind], keys.SEEN, keys.OVERRIDE_ENDS, keys.REJECTION_TIMES)
         self._change(self._delete, hashes, (kind, key), pipe)
 
     def stamp(self, nodes: Iterable[str], *, sampled_ms_ago: int = 0) -> int:

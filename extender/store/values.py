@@ -40,11 +40,12 @@ from scoring.model import (
     Override,
     OverrideVerdict,
     PodUid,
+    Rejection,
     Scope,
 )
 from scoring.policy import DEFAULT
 
-Value = Node | Allocation | Gang | Override | Breaker
+Value = Node | Allocation | Gang | Override | Breaker | Rejection
 E = TypeVar("E", bound=Enum)
 
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
@@ -152,6 +153,17 @@ def breaker(doc: schema.BreakerDoc) -> Breaker:
     )
 
 
+def rejection(doc: schema.RejectionDoc) -> Rejection:
+    """The rejection that `doc` describes; `at_s` is Unix time here."""
+    return Rejection(
+        node=NodeName(intern(doc.node)),
+        owner=intern(doc.owner),
+        reason=intern(doc.reason),
+        at_s=doc.at.timestamp(),
+        name=doc.metadata.name if doc.metadata else "",
+    )
+
+
 def of(doc: schema.Shape) -> Value:
     """The value of a document of any kind.
 
@@ -169,6 +181,8 @@ def of(doc: schema.Shape) -> Value:
             return override(doc)
         case schema.BreakerDoc():
             return breaker(doc)
+        case schema.RejectionDoc():
+            return rejection(doc)
 
 
 def identity(value: Value) -> str:
@@ -184,6 +198,9 @@ def identity(value: Value) -> str:
             return value.target
         case Breaker():
             return value.pool
+        case Rejection():
+            name = f"/{value.name}" if value.name else ""
+            return f"{value.node}/{value.owner}@{round(value.at_s * 1000)}{name}"
 
 
 def _gpu(doc: schema.GpuDoc, path: str, stale_after_s: float) -> Gpu:

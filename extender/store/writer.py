@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from redis.client import Pipeline
 
@@ -14,7 +14,7 @@ from extender.store.documents import Document
 from extender.store.errors import StoreError, reaching
 from extender.store.schema import Kind
 from extender.store.scripts import Scripts, Stored, stored
-from scoring.model import NodeName, Override
+from scoring.model import NodeName, Override, Rejection
 
 T = TypeVar("T")
 
@@ -51,13 +51,14 @@ class Writer:
         """Store documents, in their order, and tell what became of each.
 
         Each node that is stored is stamped as sampled `sampled_s_ago` seconds ago; None: no stamp.
+        A rejection without a time, or with one that is yet to come, was now by the cache's clock.
 
         Raises:
             StoreError: the cache failed; documents before the failure may be stored.
         """
         ago_ms = None if sampled_s_ago is None else round(sampled_s_ago * 1000)
         results = []
-        for batch in _batches(documents):
+        for batch in _batches(self._dated(documents)):
             with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
                 for document in batch:
                     self._queue(document, ago_ms, pipe)
@@ -112,6 +113,24 @@ class Writer:
         """Give the connections back."""
         self._client.close()
 
+    def _dated(self, documents: Collection[Document]) -> Collection[Document]:
+        """The documents, with each rejection's time in the past."""
+        if all(document.kind is not Kind.REJECTION for document in documents):
+            return documents
+        with reaching(self._server):
+            seconds, micros = self._client.time()
+        now_s = seconds + micros / 1e6
+        dated, of_now = [], 0
+        for each in documents:
+            ahead = isinstance(each.value, Rejection) and each.value.at_s > now_s
+            if each.dated and not ahead:
+                dated.append(each)
+            else:
+                # Apart by a millisecond: several that are all "now" are several.
+                dated.append(each.at(now_s - of_now / 1000))
+                of_now += 1
+        return dated
+
     def _queue(self, document: Document, ago_ms: int | None, pipe: Pipeline) -> None:
         match document.kind:
             case Kind.NODE:
@@ -126,6 +145,15 @@ class Writer:
             case Kind.OVERRIDE:
                 self._scripts.put_override(
                     document.id, document.encoded, until_ms=_until_ms(document), pipe=pipe
+                )
+            case Kind.REJECTION:
+                rejection = cast("Rejection", document.value)
+                self._scripts.put_rejection(
+                    document.id,
+                    document.encoded,
+                    of=rejection,
+                    at_ms=round(rejection.at_s * 1000),
+                    pipe=pipe,
                 )
             case kind:
                 self._scripts.put(kind, document.id, document.encoded, pipe=pipe)

@@ -7,9 +7,10 @@ speculatively and never says what it rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import repeat
 from typing import Final
 
 from extender.config.model import FailurePolicy, Mode, UnknownNodes, WebhookConfig
@@ -45,24 +46,30 @@ class Decision:
     outcome: Outcome
     passed: Collection[NodeName] = ()
     """In the order of preference where it was narrowed, else as they came."""
-    vetoes: Mapping[NodeName, Reason] = field(default_factory=dict)
-    """Filled only where nothing passed: kube-scheduler reads reasons only then."""
+    narrowed: bool = False
+    vetoes: Sequence[Reason] = ()
+    """Why each of the offered nodes is refused, in their order. Empty where some node passed:
+    kube-scheduler reads no reasons then.
+    """
+    tally: Counter[Reason] = field(default_factory=Counter)
+    """How many nodes are refused for each reason, as far as that was counted: see `counts`."""
     ranking: Ranking | None = None
     unreported: Reason | None = None
     """The reason for nodes without a document."""
+    snapshot: tuple[int, float] | None = None
+    """Generation and time of the snapshot that was judged by; None: of none."""
 
     @property
     def main_reason(self) -> Reason | None:
         """The reason of most nodes; None unless nothing passed."""
-        if self.outcome not in (Outcome.VETO, Outcome.CLOSED):
+        if self.outcome not in (Outcome.VETO, Outcome.CLOSED) or not self.tally:
             return None
-        most = Counter(self.vetoes.values()).most_common(1)
-        return most[0][0] if most else None
+        return self.tally.most_common(1)[0][0]
 
     def counts(self, names: frozenset[NodeName]) -> Counter[Reason]:
         """How many of `names` each reason refuses."""
-        if self.ranking is None or self.vetoes:
-            return Counter(self.vetoes.values())
+        if self.ranking is None or self.tally:
+            return self.tally
         return ranking.reasons(self.ranking, names, self.unreported)
 
 
@@ -94,43 +101,51 @@ class Judge:
             return view
         found = self._board.ranking(view, ask.need)
         unreported = self.unreported(ask)
-        passed = self._passed(view, found, request, ask, unreported)
+        narrow = self._config.narrow if ask.narrowable else 0
+        if narrow:
+            passed = self._best(view, found, request, ask, narrow)
+        else:
+            passed = self._fitting(view, found, request, ask)
         if passed:
             return Decision(
-                outcome=Outcome.PASS, passed=passed, ranking=found, unreported=unreported
+                outcome=Outcome.PASS,
+                passed=passed,
+                narrowed=narrow > 0,
+                ranking=found,
+                unreported=unreported,
+                snapshot=view.at,
             )
         missing = unreported or Reason.NODE_UNREPORTED
-        vetoes = found.vetoes
+        reasons = list(map(found.vetoes.get, request.names, repeat(missing)))
         return Decision(
             outcome=Outcome.VETO,
-            vetoes={name: vetoes.get(name, missing) for name in request.names},
+            vetoes=reasons,
+            tally=Counter(reasons),
             ranking=found,
             unreported=unreported,
+            snapshot=view.at,
         )
 
-    def _passed(
-        self,
-        view: View,
-        found: Ranking,
-        request: NodesRequest,
-        ask: Ask,
-        unreported: Reason | None,
+    def _fitting(
+        self, view: View, found: Ranking, request: NodesRequest, ask: Ask
     ) -> list[NodeName]:
-        """The nodes to answer with: the best few where that is safe, else all that fit as they
-        came. Nodes that nobody reports come last, where they may come at all.
-        """
-        narrow = self._config.narrow if ask.narrowable else 0
+        """All nodes that fit, as they came."""
         known, ranks = view.picture.candidates, found.ranks
-        if not narrow:
-            return [
-                name
-                for name in request.names
-                if name in ranks or (unreported is None and name not in known)
-            ]
+        strangers_pass = self.unreported(ask) is None
+        return [
+            name
+            for name in request.names
+            if name in ranks or (strangers_pass and name not in known)
+        ]
+
+    def _best(
+        self, view: View, found: Ranking, request: NodesRequest, ask: Ask, narrow: int
+    ) -> list[NodeName]:
+        """The best `narrow` nodes that fit; those that nobody reports come last, if at all."""
         passed = found.first(request.offered, narrow, _pull(view, found, ask))
-        if len(passed) < narrow and unreported is None:
-            unknown = sorted(name for name in request.names if name not in known)
-            passed += unknown[: narrow - len(passed)]
+        if len(passed) < narrow and self.unreported(ask) is None:
+            strangers = sorted(request.offered.difference(view.picture.candidates))
+            passed += strangers[: narrow - len(passed)]
         return passed
 
     def prioritize(
@@ -152,7 +167,10 @@ class Judge:
             if near is not None:
                 value -= rank.domain_penalty(near(name), policy)
             scores.append((name, rank.points(value)))
-        return Decision(outcome=Outcome.PASS, passed=request.names, ranking=found), scores
+        decision = Decision(
+            outcome=Outcome.PASS, passed=request.names, ranking=found, snapshot=view.at
+        )
+        return decision, scores
 
     def preempt(
         self, request: PreemptionRequest, ask: Ask
@@ -162,15 +180,16 @@ class Judge:
         if isinstance(view, Decision):
             return view, {} if view.outcome is Outcome.CLOSED else dict(request.victims)
         unreported = self.unreported(ask)
-        kept, struck = {}, {}
+        kept, struck = {}, Counter[Reason]()
         for name, victims in request.victims.items():
             reason = self._once_gone(view, ask, name, victims, unreported)
             if reason is None:
                 kept[name] = victims
             else:
-                struck[name] = reason
+                struck[reason] += 1
         outcome = Outcome.PASS if kept else Outcome.VETO
-        return Decision(outcome=outcome, passed=tuple(kept), vetoes=struck), kept
+        decision = Decision(outcome=outcome, passed=tuple(kept), tally=struck, snapshot=view.at)
+        return decision, kept
 
     def _once_gone(
         self, view: View, ask: Ask, name: NodeName, victims: Victims, unreported: Reason | None
@@ -197,7 +216,11 @@ class Judge:
             return view
         if self._config.failure_policy is FailurePolicy.OPEN:
             return Decision(outcome=Outcome.OPEN, passed=names)
-        return Decision(outcome=Outcome.CLOSED, vetoes=dict.fromkeys(names, Reason.NO_SNAPSHOT))
+        return Decision(
+            outcome=Outcome.CLOSED,
+            vetoes=[Reason.NO_SNAPSHOT] * len(names),
+            tally=Counter({Reason.NO_SNAPSHOT: len(names)}),
+        )
 
 
 def _pull(view: View, found: Ranking, ask: Ask) -> Pull | None:

@@ -69,12 +69,18 @@ class Webhook:
         self._keep("filter", started_s, ask, args.offered, decision)
         if self._judge.observes:
             return scheduler.encode_filter(args, passed=args.names, failed={}, unresolvable={})
-        texts = {name: _TEXTS[reason] for name, reason in decision.vetoes.items()}
-        failed = {
-            name: texts.pop(name) for name, reason in decision.vetoes.items() if reason in _CURABLE
-        }
+        unresolvable, failed = {}, {}
+        if decision.vetoes:
+            texts = map(_TEXTS.__getitem__, decision.vetoes)
+            unresolvable = dict(zip(args.names, texts, strict=True))
+        if not _CURABLE.isdisjoint(decision.tally):
+            failed = {
+                name: unresolvable.pop(name)
+                for name, reason in zip(args.names, decision.vetoes, strict=True)
+                if reason in _CURABLE
+            }
         return scheduler.encode_filter(
-            args, passed=decision.passed, failed=failed, unresolvable=texts
+            args, passed=decision.passed, failed=failed, unresolvable=unresolvable
         )
 
     def prioritize(self, body: bytes) -> bytes:
@@ -126,8 +132,7 @@ class Webhook:
         decision: Decision,
     ) -> None:
         """Count a decision and hand it on."""
-        view = self._deps.board.latest()
-        snapshot = view.picture.fleet if view is not None else None
+        generation, now_s = decision.snapshot or (None, None)
         reason = decision.main_reason or ""
         self._deps.metrics.decisions.labels(verb, decision.outcome.value, reason).inc()
         record = Record(
@@ -139,8 +144,8 @@ class Webhook:
             ask=ask,
             names=names,
             decision=decision,
-            generation=snapshot.generation if snapshot else None,
-            now_s=snapshot.now_s if snapshot else None,
+            generation=generation,
+            now_s=now_s,
             policy=self._policy_digest,
         )
         self._deps.record(record)

@@ -31,6 +31,11 @@ class View:
     picture: Picture
     rankings: dict[Need, Ranking] = field(default_factory=dict)
 
+    @property
+    def at(self) -> tuple[int, float]:
+        """Generation and time of its snapshot."""
+        return self.picture.fleet.generation, self.picture.fleet.now_s
+
 
 class Board:
     """Where the reader publishes and requests look. Safe for many threads."""

@@ -7,9 +7,11 @@ block (the log) is left to the thread that ships it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -89,19 +91,26 @@ class Record:
         }
 
     def _best(self, count: int) -> list[dict[str, Any]]:
-        ranking = self.decision.ranking
+        ranking, passed = self.decision.ranking, self.decision.passed
         if ranking is None:
             return []
-        offered = frozenset(self.decision.passed)
-        return [
-            {"node": name, "rank": round(ranking.ranks[name], 6)}
-            for name in ranking.first(offered, count)
-        ]
+        if self.decision.narrowed:
+            best = list(islice(passed, count))
+        else:
+            best = ranking.first(frozenset(passed), count)
+        return [{"node": name, "rank": round(ranking.ranks.get(name, 0.0), 6)} for name in best]
 
 
-def names_digest(names: Collection[NodeName]) -> str:
-    """Sixteen hex digits that say which nodes were offered, whatever their order."""
-    return hashlib.blake2b("\n".join(sorted(names)).encode(), digest_size=8).hexdigest()
+def names_digest(names: Iterable[NodeName]) -> str:
+    """Sixteen hex digits that say which nodes were offered, whatever their order: a sum, because
+    to sort thousands of names costs more than the decision.
+    """
+    return f"{sum(map(_mark, names)) % 2**64:016x}"
+
+
+@lru_cache(maxsize=1 << 17)
+def _mark(name: NodeName) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=6).digest())
 
 
 def ask_fields(ask: Ask) -> dict[str, Any]:

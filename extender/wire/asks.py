@@ -72,6 +72,7 @@ def ask_of(pod: Pod, policy: Policy) -> Ask:
         scheduler=spec.scheduler_name or "",
         narrowable=not (_failed_before(pod.status or _NO_STATUS) or _has_preferences(spec)),
         notes=(*_resource_notes(spec, counts, resource), *allow_notes, *deny_notes),
+        owner=member_of.key if member_of else _owner(metadata),
     )
 
 
@@ -92,6 +93,21 @@ def facts_of(pod: Pod) -> gang.PodFacts:
         if workload
         else None,
     )
+
+
+def _owner(metadata: Metadata) -> str:
+    """What a pod of no gang is one of: `namespace/kind/name` of its controller, or
+    `namespace/uid` where that has no name, or the pod itself where nobody controls it.
+    """
+    namespace = metadata.namespace or "default"
+    for each in metadata.owner_references or ():
+        if not each.controller:
+            continue
+        if each.kind and each.name:
+            return f"{namespace}/{each.kind}/{each.name}"
+        if each.uid:
+            return f"{namespace}/{each.uid}"
+    return f"{namespace}/{metadata.name or metadata.generate_name or ''}"
 
 
 def requested(spec: Spec) -> Counter[str]:

@@ -19,6 +19,15 @@ class Present(_Object, frozen=True):
     """An object of which only the presence matters."""
 
 
+class OwnerReference(_Object, frozen=True):
+    """What the pod belongs to; the one that is its `controller` makes others like it."""
+
+    kind: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    controller: bool | None = None
+
+
 class Metadata(_Object, frozen=True):
     """Who the pod is."""
 
@@ -28,6 +37,7 @@ class Metadata(_Object, frozen=True):
     uid: str | None = None
     labels: dict[str, str | None] | None = None
     annotations: dict[str, str | None] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
 
 
 class Resources(_Object, frozen=True):

@@ -315,8 +315,8 @@ class _Nodes(Struct, gc=False):
 
 
 class _FilterResult(_Wire, frozen=True):
-    failed_nodes: dict[NodeName, str]
-    failed_and_unresolvable_nodes: dict[NodeName, str]
+    failed_nodes: Mapping[NodeName, str]
+    failed_and_unresolvable_nodes: Mapping[NodeName, str]
     node_names: tuple[NodeName, ...] | UnsetType = UNSET
     nodes: _Nodes | UnsetType = UNSET
 
@@ -348,8 +348,8 @@ def encode_filter(
     nodes = request.nodes
     return _ENCODER.encode(
         _FilterResult(
-            failed_nodes=dict(failed),
-            failed_and_unresolvable_nodes=dict(unresolvable),
+            failed_nodes=failed,
+            failed_and_unresolvable_nodes=unresolvable,
             node_names=tuple(passed) if nodes is None else UNSET,
             nodes=UNSET if nodes is None else _Nodes(items=[nodes[name] for name in passed]),
         )

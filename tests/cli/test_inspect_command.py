@@ -94,3 +94,19 @@ def test_each_kind_explains_itself(surefoot: Surefoot) -> None:
         told = surefoot("inspect", kind, "--help").stdout
         assert "Exit code 0: usable. 3: nothing usable" in told
         assert f"surefoot inspect {kind} FILE --json" in told
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(surefoot: Surefoot) -> None:
+    """An error of the system, with the file's name."""
+    result = surefoot("inspect", "kmsg", "/proc/self/mem")
+    assert (result.exit_code, result.stderr) == (2, "error: /proc/self/mem: Input/output error\n")
+
+
+def test_the_sites_configuration_counts(surefoot: Surefoot, tmp_path: Path) -> None:
+    """A site may change what an XID means to it."""
+    file = tmp_path / "surefoot.yaml"
+    log = KINDS["kmsg"].replace(": 79", ": 31")
+    for word, state in (("RECORD", "HEALTHY"), ("FAILED", "FAILED")):
+        file.write_text(f"xid: {{xid.31: {word}}}\n")
+        result = surefoot("inspect", "kmsg", "-", "--json", "--config", str(file), stdin=log)
+        assert json.loads(result.stdout)["devices"]["0000:1b:00.0"]["state"] == state

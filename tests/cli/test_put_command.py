@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,24 @@ def test_delete_removes_and_tells_what_was_not_there(surefoot: Surefoot, client:
     assert (again.exit_code, again.stdout) == (0, "Allocation u/nvidia.com/gpu not there\n")
 
 
+def test_a_rejection_without_a_time_is_told_with_the_one_it_got(
+    surefoot: Surefoot, client: Redis
+) -> None:
+    """The line names node, owner and time; each put is one more."""
+    refused = {
+        "apiVersion": "surefoot.dev/v1",
+        "kind": "Rejection",
+        "node": "gpu-1",
+        "owner": "lab/Job/train",
+        "reason": "UnexpectedAdmissionError",
+    }
+    results = [surefoot("put", "-", stdin=json.dumps(refused)) for _ in range(2)]
+    assert [result.exit_code for result in results] == [0, 0]
+    for result in results:
+        assert re.fullmatch(r"Rejection gpu-1/lab/Job/train@\d{13} stored\n", result.stdout)
+    assert client.hlen(keys.REJECTIONS.name) == 2
+
+
 def spoiled(**fields: Any) -> str:
     """A fleet of a good node and one with these fields."""
     return yaml.safe_dump_all([node_body("good"), {**node_body("bad"), **fields}])
@@ -165,3 +184,28 @@ def test_hold_stamps_until_ctrl_c(surefoot: Surefoot, client: Redis, tmp_path: P
         holding.wait()
     assert (holding.returncode, errors) == (0, "")
     assert "Ctrl-C ends it" in told
+
+
+def test_a_hold_that_loses_its_cache_says_so(
+    surefoot: Surefoot, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1, as for any failure of the cache; what was not stamped is not claimed."""
+
+    def spoilt(_seconds: float) -> None:
+        client.delete(keys.SEEN.name)
+        client.set(keys.SEEN.name, "junk")
+
+    monkeypatch.setattr("extender.cli.put.time.sleep", spoilt)
+    result = surefoot("put", "-", "--hold", stdin=json.dumps(node_body("a")))
+    assert (result.exit_code, "the cache at" in result.stderr) == (1, True)
+
+
+def test_hold_ends_in_this_process_too(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between two stamps is an orderly end."""
+
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("extender.cli.put.time.sleep", interrupted)
+    result = surefoot("put", "-", "--hold", stdin=json.dumps(node_body("a")))
+    assert (result.exit_code, result.stderr) == (0, "")

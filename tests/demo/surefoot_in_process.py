@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from extender.demo import documents
+from extender.demo.agents import Causes
 from extender.demo.cluster import Placement
-from extender.demo.day import Scenario
 from extender.demo.jobs import Job
+from extender.demo.scenario import Scenario
 from extender.wire.asks import ask_of
 from extender.wire.pods import Pod
 from scoring import picture, rank
@@ -30,7 +31,7 @@ class InProcess:
         self._machines = {machine.name: machine for machine in plan.machines}
         self._nodes: dict[NodeName, Node] = {}
         self._allocations: dict[NodeName, dict[str, Allocation]] = {n: {} for n in self._machines}
-        self._said: dict[NodeName, object] = {}
+        self._said: dict[NodeName, tuple[Mapping[int, Causes], frozenset[int], int]] = {}
         self._time_s = 0.0
         self._picture: Picture | None = None
         self._rankings: dict[object, Ranking] = {}
@@ -42,20 +43,20 @@ class InProcess:
         truth, new = self._plan.truth, False
         for name, machine in self._machines.items():
             silent_s = self._silent_s(name)
-            causes = {
-                gpu: found
-                for gpu in range(machine.product.gpus)
-                if (found := truth.causes(name, gpu, time_s))
-            }
-            cut = truth.cut(name, time_s)
-            if silent_s and name in self._nodes:
-                said = (self._said[name], silent_s >= DEFAULT.stale_after_s)
-                new = new or said != self._said[name]
-                continue
-            if self._said.get(name) != (causes, cut):
+            causes, cut, _ = self._said.get(name, ({}, frozenset(), 0))
+            if not silent_s:
+                causes = {
+                    gpu: found
+                    for gpu in range(machine.product.gpus)
+                    if (found := truth.causes(name, gpu, time_s))
+                }
+                cut = truth.cut(name, time_s)
+            limits_s = (DEFAULT.stale_after_s, DEFAULT.unknown_after_s)
+            view = (causes, cut, sum(silent_s >= limit_s for limit_s in limits_s))
+            if self._said.get(name) != view:
                 value = documents.node(machine, causes, cut, float).value
                 assert isinstance(value, Node)
-                self._nodes[name], self._said[name], new = value, (causes, cut), True
+                self._nodes[name], self._said[name], new = value, view, True
         return new
 
     def started(self, job: Job, places: Sequence[Placement]) -> None:
@@ -77,7 +78,9 @@ class InProcess:
     def filter(self, pod: Mapping[str, Any], names: Sequence[NodeName]) -> list[NodeName]:
         """The best few of the fit ones."""
         ranks = self._ranking(pod).ranks
-        fit = (name for name in names if name in ranks)
+        fit = [name for name in names if name in ranks]
+        if not ask_of(msgspec.convert(pod, Pod), DEFAULT).narrowable:
+            return fit
         return sorted(fit, key=lambda name: (-ranks[name], name))[:NARROW]
 
     def prioritize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from surefoot_in_process import InProcess
 
-from extender.demo.day import Day, Glance, NoReports, scenario
+from extender.demo.day import Day, NoReports
 from extender.demo.faults import HOUR_S
+from extender.demo.scenario import scenario
+from extender.demo.tally import Glance
 
 
-@pytest.mark.parametrize("seed", [1, 7, 10])
+@pytest.mark.parametrize("seed", [1, 7])
 def test_no_gang_starts_on_a_degraded_gpu_and_nothing_else_gets_worse(seed: int) -> None:
     """With Surefoot: no gang on a degraded GPU, as many gangs but for 5 %, links and losses at
     least as good.

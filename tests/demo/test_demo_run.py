@@ -16,10 +16,14 @@ from click.testing import CliRunner
 from redis import Redis
 from rich.console import Console
 from servers import Cache, eventually
+from surefoot_in_process import InProcess
 
 from extender.cli.demo import command
 from extender.demo import redis_server
+from extender.demo.day import Day
+from extender.demo.faults import HOUR_S
 from extender.demo.interrupts import Interrupts
+from extender.demo.scenario import scenario
 from extender.store import keys
 
 SHORT = ("--nodes", "6", "--hours", "2", "--seed", "3")
@@ -65,6 +69,15 @@ def test_json_is_one_line_with_every_figure(temporary: Path) -> None:
     assert figures["without"]["gangs_on_degraded"] > 0
     assert figures["with"]["gangs_started"] > 0
     assert 0 < figures["filter_ms"]["p50"] <= figures["filter_ms"]["p99"]
+
+
+def test_processes_say_what_the_judgement_in_one_process_says(temporary: Path) -> None:
+    """HTTP, Redis and the clocks change nothing: the figures are those of the simulated time."""
+    result = CliRunner().invoke(command, [*SHORT, "--json"])
+    plan = scenario(6, 3, 2 * HOUR_S)
+    surefoot = InProcess(plan)
+    expected = Day(plan, surefoot, surefoot).run()
+    assert json.loads(result.stdout)["with"] == expected.summary()
 
 
 def test_the_table_and_three_decisions_end_the_day(cache: Cache, temporary: Path) -> None:

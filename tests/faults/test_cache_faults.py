@@ -22,8 +22,6 @@ from extender.store import keys
 from extender.store.writer import Writer
 from scoring.reasons import Reason
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 GANG_8 = pod(8, gang="sweep")
 ALL = (*TEN, SICK)
 ASKED = by_names(GANG_8, ALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import partial
 
@@ -10,7 +11,7 @@ from servers import Cache, eventually, free_port
 
 from extender.store import keys
 from extender.store.connect import StoreSettings
-from extender.store.decisions import DecisionLog
+from extender.store.decisions import RAW, DecisionLog
 
 
 def records(client: Redis) -> list[bytes]:
@@ -98,3 +99,52 @@ def test_a_log_that_never_began_may_be_closed(store: StoreSettings) -> None:
     log.append(partial(bytes, b"lost"))
     log.close()
     assert log.dropped == 1
+
+
+def test_records_are_made_by_the_thread(store: StoreSettings, client: Redis) -> None:
+    """Making one costs more than many a decision: whoever decides does not wait for it."""
+    makers: list[str] = []
+
+    def render() -> bytes:
+        makers.append(threading.current_thread().name)
+        return b"made"
+
+    log = DecisionLog(store)
+    log.start()
+    log.append(render)
+    eventually(lambda: log.shipped == 1, "the record")
+    log.close()
+    assert makers == ["surefoot-decisions"]
+    assert records(client) == [b"made"]
+
+
+def test_few_records_wait_to_be_made(store: StoreSettings, client: Redis) -> None:
+    """What a record is made of is large: beyond a bound it is made at once, and order is kept."""
+    made: list[int] = []
+
+    def render(number: int) -> bytes:
+        made.append(number)
+        return str(number).encode()
+
+    log = DecisionLog(store)
+    for number in range(RAW + 10):
+        log.append(partial(render, number))
+    assert made == list(range(RAW, RAW + 10))
+    log.start()
+    log.close()
+    assert records(client) == [str(number).encode() for number in range(RAW + 10)]
+
+
+def test_a_record_that_cannot_be_made_costs_no_other(store: StoreSettings, client: Redis) -> None:
+    """It is counted as dropped."""
+
+    def render() -> bytes:
+        raise ValueError("broken")
+
+    log = DecisionLog(store)
+    log.start()
+    for each in (partial(bytes, b"before"), render, partial(bytes, b"after")):
+        log.append(each)
+    eventually(lambda: log.shipped == 2, "the others")
+    log.close()
+    assert (records(client), log.dropped) == ([b"before", b"after"], 1)

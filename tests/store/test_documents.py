@@ -83,6 +83,25 @@ def test_a_node_that_says_little_is_unknown_rather_than_good() -> None:
     assert found.links.words[0][1] == "SYS"
 
 
+def _large(count: int) -> dict[str, Any]:
+    """A Node document of so many GPUs, every pair linked."""
+    return body(
+        gpus=[{"uuid": f"GPU-{i}", "index": i, "model": "GB200"} for i in range(count)],
+        links={f"GPU{i}-GPU{j}": "NV18" for j in range(count) for i in range(j)},
+        expected=count,
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 72, 128])
+def test_a_node_has_any_number_of_gpus_that_one_may_have(count: int) -> None:
+    """None at all, or a whole NVL72, with all its links, through JSON and back."""
+    document = documents.check(_large(count))
+    found = value_of(document)
+    assert len(found.gpus) == len(found.links) == count
+    assert all(word == "NV18" for i, row in enumerate(found.links.words) for word in row[:i])
+    assert documents.decode(document.kind, document.id, document.encoded) == found
+
+
 def test_unknown_fields_are_kept() -> None:
     """What this version does not know survives a round trip."""
     written = body(novelty={"deep": [1, None, "x"]}, epoch=1)
@@ -125,7 +144,7 @@ def test_an_error_names_place_kind_name_and_path() -> None:
         ({"expected": -1}, "expected: expected a whole number"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "a", "index": 1}]}, "gpus[1].uuid: 'a'"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "b", "index": 0}]}, "gpus[1].index: 0"),
-        ({"gpus": [{"uuid": str(i), "index": i} for i in range(65)]}, "gpus: expected a list"),
+        ({"gpus": [{"uuid": str(i), "index": i} for i in range(129)]}, "gpus: expected a list"),
         ({"links": {"0-1": "NV1"}}, "links.0-1: is no pair, write it like GPU0-GPU1"),
         ({"links": {"GPU1-GPU0": "NV1"}}, "links.GPU1-GPU0: the lower index comes first"),
         ({"links": {"GPU0-GPU1": "NVLINK"}}, "links.GPU0-GPU1: 'NVLINK' is no link of topo -m"),
@@ -176,7 +195,7 @@ def test_a_misspelt_state_is_answered_with_the_likely_one() -> None:
         ("kind: List", "nodes.yaml document 1: items: expected a list"),
         ("kind: Node", "nodes.yaml document 1 (Node): apiVersion: missing"),
         ("apiVersion: surefoot.dev/v1\nkind: Pod", "kind: 'Pod' is unknown, allowed: Node"),
-        ("apiVersion: surefoot.dev/v1\nkind: Rejection", "Rejection is not supported by this"),
+        ("apiVersion: surefoot.dev/v1\nkind: Rejection", "node: missing"),
         (
             "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
             + "".join(

@@ -24,6 +24,7 @@ from scoring.model import (
     Override,
     OverrideVerdict,
     PodUid,
+    Rejection,
 )
 
 OTHERS = (
@@ -46,6 +47,14 @@ OTHERS = (
         until_s=1_795_946_400.25,
     ),
     Breaker(pool="h100", state=BreakerState.FROZEN, until_s=None),
+    Rejection(
+        node=NodeName("gpu-17"),
+        owner="team/Job/train",
+        reason="UnexpectedAdmissionError",
+        at_s=1_795_946_400.25,
+        name="train-0",
+    ),
+    Rejection(node=NodeName("gpu-17"), owner="team/train", reason="OutOfcpu", at_s=1_795_946_400.0),
 )
 
 
@@ -83,5 +92,5 @@ def test_a_fabric_reads_back() -> None:
 
 @pytest.mark.parametrize("value", OTHERS, ids=lambda value: type(value).__name__)
 def test_another_kind_reads_back(value: Value) -> None:
-    """So do allocations, gangs, overrides and breakers."""
+    """So do allocations, gangs, overrides, breakers and rejections."""
     assert read_back(value) == value

@@ -25,8 +25,6 @@ from extender.store import keys
 from extender.store.writer import Writer
 from extender.version import VERSION
 
-pytestmark = pytest.mark.xdist_group("serve")  # one server for all of them
-
 GANG_8 = pod(8, gang="sweep")
 ALL = (*TEN, SICK)
 BODY = json.dumps(by_names(GANG_8, ALL)).encode()
@@ -233,6 +231,7 @@ def test_sigterm_ends_it_with_every_answer_given_and_every_record_shipped(
         answer.begin()
         told = json.loads(answer.read())
         assert (answer.status, refused(told), told["NodeNames"]) == (200, {}, ["a"])
+        caller.close()
         answered_s = time.monotonic()
         assert serve.stop() == 0
         assert time.monotonic() - answered_s < 5

@@ -203,6 +203,41 @@ def test_a_gang_member_is_gang_work_and_any_other_pod_is_single() -> None:
     assert (single.gang, single.need.work) == (None, WorkClass.SINGLE)
 
 
+CONTROLLER = {"kind": "Job", "name": "train", "uid": "j-1", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("references", "owner"),
+    [
+        ([CONTROLLER], "lab/Job/train"),
+        ([{"kind": "Node", "name": "n", "uid": "n-1"}, CONTROLLER], "lab/Job/train"),
+        ([{**CONTROLLER, "name": None}], "lab/j-1"),
+        ([{**CONTROLLER, "kind": ""}], "lab/j-1"),
+        ([{**CONTROLLER, "controller": False}], "lab/p"),
+        ([{"controller": True}], "lab/p"),
+        ([], "lab/p"),
+        (None, "lab/p"),
+    ],
+    ids=[
+        "controller", "not the first", "no name", "no kind", "owned, not controlled", "empty",
+        "none", "null",
+    ],
+)  # fmt: skip
+def test_the_owner_of_a_single_pod_is_its_controller_or_itself(
+    references: list[dict[str, Any]] | None, owner: str
+) -> None:
+    """What a pod is one of, by namespace: its rejections count for the next one of it."""
+    metadata = {"name": "p", "namespace": "lab", "uid": "u-1", "ownerReferences": references}
+    assert ask(metadata=metadata).owner == owner
+
+
+def test_the_owner_of_a_gang_member_is_its_gang() -> None:
+    """Its controller may own other gangs too."""
+    metadata = {"name": "p", "namespace": "lab", "ownerReferences": [CONTROLLER]}
+    member = ask(metadata=metadata, spec={"schedulingGroup": {"podGroupName": "ranks"}})
+    assert member.owner == "lab/ranks"
+
+
 def test_the_workload_reference_of_1_35_is_read() -> None:
     """Workload, group and replica are one key."""
     ref = {"name": "llm", "podGroup": "ranks", "podGroupReplicaKey": "0"}
