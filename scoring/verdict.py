@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from scoring.allocator.answer import Possible, either
 from scoring.allocator.reach import reachable
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import AllocationMode, Health, Need, ResourceKind, WorkClass
 from scoring.policy import GangsUnderOpenBreaker, Policy
 from scoring.reasons import OF_STATE, Reason
+from scoring.rings import positions
 
 SOFT: Final = frozenset(
     {
@@ -98,7 +100,7 @@ def _stock(
 
     Where the plugin may answer with a device that is none it fails the pod (go-gpuallocator PR 80).
     """
-    found = reachable(candidate.node, free, count)
+    found = _plugin_answer(candidate, free, count)
     if found.sets is None:
         return _any_of(candidate, need, policy, free, bad, count)
     if found.may_fail:
@@ -108,6 +110,24 @@ def _stock(
         reach |= taken
     reason = _reason(candidate, need, policy, reach & bad) if reach & bad else None
     return _judged(reason, reach, count, chosen=False, bad=bad, sets=found.sets)
+
+
+def _plugin_answer(candidate: Candidate, free: int, count: int) -> Possible:
+    """What the plugin may hand out, whether or not it noticed the GPUs that do not work.
+
+    It withdraws a GPU on some XIDs and not on others, and forgets it when it restarts, so both views
+    count (NVIDIA/k8s-device-plugin internal/rm/health.go).
+    """
+    found = reachable(candidate.node, free, count)
+    dead = sum(
+        1 << position
+        for position in positions(free)
+        if worst_of(candidate.together[position]) >= Health.RESET_REQUIRED
+    )
+    rest = free & ~dead
+    if not dead or rest.bit_count() < count:
+        return found
+    return either((found, reachable(candidate.node, rest, count)), exact=False)
 
 
 def _planned(

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from extender.demo.fleet import Machine
 from extender.demo.jobs import Job
+from scoring.allocator.reach import reachable
 from scoring.model import NodeName
+from scoring.rings import mask_of, positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class Cluster:
         self._holder: dict[tuple[NodeName, int], str] = {}
         self.withdrawn: frozenset[tuple[NodeName, int]] = frozenset()
         """GPUs that the device plugin calls unhealthy."""
+        self.cut: Mapping[NodeName, frozenset[int]] = {}
+        """GPUs whose NVLinks are down, by node; the device plugin looks at links for each pod."""
         self.down: frozenset[NodeName] = frozenset()
         """Nodes that are not ready."""
 
@@ -55,22 +59,31 @@ class Cluster:
         }
 
     def commit(self, job: Job, nodes: Sequence[NodeName]) -> tuple[Placement, ...]:
-        """Start a job, member i on nodes[i], and draw its GPUs as a device plugin does on ties.
+        """Start a job, member i on nodes[i], each with one of the sets of GPUs that NVIDIA's device
+        plugin may hand out.
 
-        The draw depends on seed, job, member, node and what is free there, never on what was drawn
-        before: two runs that place a member alike give it the same GPUs.
+        Which of them depends on seed, job, member, node and what is free there, never on what was
+        drawn before: two runs that place a member alike give it the same GPUs.
         """
         found = []
         for member, name in enumerate(nodes):
-            order = sorted(self.free(name), key=lambda gpu: self._lot(job, member, name, gpu))
-            gpus = tuple(sorted(order[: job.gpus]))
-            if len(gpus) < job.gpus:
-                raise ValueError(
-                    f"{name} has {len(gpus)} GPUs free, {job.name} asks for {job.gpus}"
-                )
+            gpus = self._drawn(job, member, name)
             self._holder.update(dict.fromkeys(((name, gpu) for gpu in gpus), job.name))
             found.append(Placement(member=member, node=name, gpus=gpus))
         return tuple(found)
+
+    def _drawn(self, job: Job, member: int, name: NodeName) -> tuple[int, ...]:
+        """One of the possible sets; any, where the policy cannot be told or proposes none."""
+        free = self.free(name)
+        if len(free) < job.gpus:
+            raise ValueError(f"{name} has {len(free)} GPUs free, {job.name} asks for {job.gpus}")
+        node = self.machines[name].node(self.cut.get(name, frozenset()))
+        found = reachable(node, mask_of(free), job.gpus)
+        if found.sets:
+            taken = min(found.sets, key=lambda taken: self._lot(job, member, name, taken))
+            return tuple(positions(taken))
+        order = sorted(free, key=lambda gpu: self._lot(job, member, name, gpu))
+        return tuple(sorted(order[: job.gpus]))
 
     def release(self, placements: Iterable[Placement]) -> None:
         """Give the GPUs of these placements back."""
@@ -91,6 +104,6 @@ class Cluster:
         """GPUs that jobs hold."""
         return len(self._holder)
 
-    def _lot(self, job: Job, member: int, name: NodeName, gpu: int) -> bytes:
-        text = f"{self._seed}/{job.name}/{member}/{name}/{gpu}"
+    def _lot(self, job: Job, member: int, name: NodeName, choice: int) -> bytes:
+        text = f"{self._seed}/{job.name}/{member}/{name}/{choice}"
         return hashlib.blake2b(text.encode(), digest_size=8).digest()

@@ -138,6 +138,9 @@ class Day:
         withdrawn, down = self._plan.truth.withdrawn(time_s), self._plan.truth.down(time_s)
         new = (withdrawn, down) != (self._cluster.withdrawn, self._cluster.down)
         self._cluster.withdrawn, self._cluster.down = withdrawn, down
+        self._cluster.cut = {
+            name: self._plan.truth.cut(name, time_s) for name in self._cluster.machines
+        }
         if self._reports.health(time_s) or new:
             self._stuck.clear()
 

@@ -29,7 +29,7 @@ def node(
             "apiVersion": API_VERSION,
             "kind": Kind.NODE.value,
             "metadata": {"name": machine.name, "labels": dict(machine.labels)},
-            "allocationMode": AllocationMode.UNKNOWN.value,
+            "allocationMode": AllocationMode.NVIDIA.value,
             "expected": machine.product.gpus,
             "links": {f"GPU{i}-GPU{j}": word for (i, j), word in machine.words(cut).items()},
             "gpus": [

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from scoring.links import Links, links_of, nvlinks
-from scoring.model import GpuUuid, NodeName
+from scoring.model import AllocationMode, Gpu, GpuUuid, Node, NodeName
 
 RACK_NODES: Final = 4
 CUBE_MESH: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
@@ -97,6 +97,18 @@ class Machine:
     def links(self, cut: frozenset[int] = frozenset()) -> Links:
         """The same as a matrix in GB/s."""
         return links_of(range(self.product.gpus), self.words(cut), self.product.model)
+
+    def node(self, cut: frozenset[int] = frozenset()) -> Node:
+        """The machine as the device plugin finds it."""
+        return Node(
+            name=self.name,
+            gpus=tuple(
+                Gpu(uuid=uuid, index=i, model=self.product.model, numa=self.product.numa(i))
+                for i, uuid in enumerate(self.uuids)
+            ),
+            links=self.links(cut),
+            mode=AllocationMode.NVIDIA,
+        )
 
     def links_active(self, index: int) -> int:
         """NVLinks of one healthy GPU: those that NVSwitch or its peers are wired to."""

@@ -49,8 +49,8 @@ Value = Node | Allocation | Gang | Override | Breaker | Rejection
 E = TypeVar("E", bound=Enum)
 
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
-DEFAULT_MODE: Final = AllocationMode.UNKNOWN
-"""Of a node that names none: the safe one."""
+DEFAULT_MODE: Final = AllocationMode.NVIDIA
+"""Of a node that names none: what most clusters run."""
 _PAIR: Final = re.compile(r"GPU(\d{1,4})-GPU(\d{1,4})\Z")
 
 

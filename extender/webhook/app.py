@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,16 +69,7 @@ class Webhook:
         self._keep("filter", started_s, ask, args.offered, decision)
         if self._judge.observes:
             return scheduler.encode_filter(args, passed=args.names, failed={}, unresolvable={})
-        unresolvable, failed = {}, {}
-        if decision.vetoes:
-            texts = map(_TEXTS.__getitem__, decision.vetoes)
-            unresolvable = dict(zip(args.names, texts, strict=True))
-        if not _CURABLE.isdisjoint(decision.tally):
-            failed = {
-                name: unresolvable.pop(name)
-                for name, reason in zip(args.names, decision.vetoes, strict=True)
-                if reason in _CURABLE
-            }
+        failed, unresolvable = _refusals(args.names, decision)
         return scheduler.encode_filter(
             args, passed=decision.passed, failed=failed, unresolvable=unresolvable
         )
@@ -149,6 +140,21 @@ class Webhook:
             policy=self._policy_digest,
         )
         self._deps.record(record)
+
+
+def _refusals(
+    names: Sequence[NodeName], decision: Decision
+) -> tuple[dict[NodeName, str], dict[NodeName, str]]:
+    """What freeing GPUs would cure, and what eviction cannot help, each with its text."""
+    if not decision.vetoes:
+        return {}, {}
+    failed: dict[NodeName, str] = {}
+    unresolvable = dict(zip(names, map(_TEXTS.__getitem__, decision.vetoes), strict=True))
+    if not _CURABLE.isdisjoint(decision.tally):
+        for name, reason in zip(names, decision.vetoes, strict=True):
+            if reason in _CURABLE:
+                failed[name] = unresolvable.pop(name)
+    return failed, unresolvable
 
 
 def _limit(text: str | None) -> int:

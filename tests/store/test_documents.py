@@ -75,10 +75,10 @@ def test_a_node_is_read_with_everything_it_says() -> None:
     assert found.labels == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 
-def test_a_node_that_says_little_is_unknown_rather_than_good() -> None:
-    """Defaults are those that promise nothing: mode unknown, links SYS, no expected count."""
+def test_a_node_that_says_little_promises_little() -> None:
+    """The stock plugin hands out GPUs, links that nobody names are SYS, no count is expected."""
     found = value_of(node(links={}))
-    assert found.mode is AllocationMode.UNKNOWN
+    assert found.mode is AllocationMode.NVIDIA
     assert found.expected is None
     assert found.links.words[0][1] == "SYS"
 

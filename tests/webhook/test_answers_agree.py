@@ -37,7 +37,7 @@ ASKERS = st.builds(member, st.integers(1, 4), st.sampled_from([None, "bound", "u
 def test_explain_accounts_for_every_answer(found: Fleet, asker: Json, narrow: int) -> None:
     """Who passes, in which order, with which score, and why not."""
     one = Replica(found, narrow=narrow)
-    names = [*reversed(found.nodes), "stranger"]
+    names = [*sorted(found.nodes, reverse=True), "stranger"]
     told: dict[str, Any] = one.explain(asker, names)["nodes"]
     fits = [name for name in names if told[name]["verdict"] == "pass"]
     answer = one.filter(asker, names)
@@ -90,8 +90,7 @@ def test_members_go_to_where_their_gang_is_and_others_do_not(verb: str) -> None:
     """In the rack of a bound member first; for another gang by name."""
     racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r2"}
     nodes = [
-        dgx_h100(name=name, labels={"topology.kubernetes.io/rack": rack})
-        for name, rack in racks.items()
+        dgx_h100(name=name, labels={"topology.gke.io/rack": rack}) for name, rack in racks.items()
     ]
     held = bound("d", "sweep")
     one = Replica(fleet(*nodes, allocations={held.node: (held,)}))
