@@ -5,6 +5,7 @@ A `Picture` is a value: (generation, seen, now) fixes it, and with it every answ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -31,6 +32,10 @@ class Picture:
     """The nodes on which members of each gang hold GPUs; gangs without one are absent."""
     domains: Mapping[Domain, frozenset[NodeName]]
     """The nodes of each domain that is wider than a node."""
+    calendar: Mapping[int, frozenset[NodeName]]
+    """The nodes that time alone makes out of date, by the second of `now_s` in which it does."""
+    unfresh: frozenset[NodeName]
+    """The nodes whose telemetry is stale, silent or was never there."""
 
 
 def picture(fleet: Fleet, policy: Policy) -> Picture:
@@ -39,7 +44,10 @@ def picture(fleet: Fleet, policy: Policy) -> Picture:
         generation=-1, now_s=fleet.now_s, nodes={}, seen_s={}, allocations={},
         gangs={}, overrides={}, breakers={},
     )  # fmt: skip
-    blank = Picture(fleet=empty, policy=policy, candidates={}, bound={}, domains={})
+    blank = Picture(
+        fleet=empty, policy=policy, candidates={}, bound={}, domains={}, calendar={},
+        unfresh=frozenset(),
+    )  # fmt: skip
     return advanced(blank, fleet, fleet.nodes.keys() | fleet.allocations.keys())
 
 
@@ -67,20 +75,32 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
             old.domains,
             ((name, _around(old.candidates, name), _around(candidates, name)) for name in names),
         ),
+        calendar=_regrouped(
+            old.calendar,
+            ((name, _second(old.candidates, name), _second(candidates, name)) for name in names),
+        ),
+        unfresh=old.unfresh.difference(names).union(
+            name
+            for name in names
+            if name in candidates and candidates[name].freshness is not Freshness.FRESH
+        ),
     )
 
 
-def due(old: Picture, fleet: Fleet) -> list[NodeName]:
+def due(old: Picture, fleet: Fleet) -> set[NodeName]:
     """The nodes that the passing of time changes between `old` and `fleet`: telemetry that grew too
     old or came back, overrides and breakers that ran out.
     """
     before_s, after_s, now_s = old.fleet.seen_s, fleet.seen_s, fleet.now_s
-    return [
+    out = (
         name
-        for name, each in old.candidates.items()
-        if each.changes_at_s <= now_s
-        or (each.freshness is not Freshness.FRESH and before_s.get(name) != after_s.get(name))
-    ]
+        for second, names in old.calendar.items()
+        if second <= now_s
+        for name in names
+        if old.candidates[name].changes_at_s <= now_s
+    )
+    back = (name for name in old.unfresh if before_s.get(name) != after_s.get(name))
+    return {*out, *back}
 
 
 def _gangs_on(fleet: Fleet, name: NodeName) -> frozenset[GangKey]:
@@ -92,6 +112,11 @@ def _around(candidates: Mapping[NodeName, Candidate], name: NodeName) -> tuple[D
     """The domains that reach beyond a node; a level that no label names has the node's own name."""
     found = candidates.get(name)
     return tuple(each for each in found.domains if each.name != name) if found else ()
+
+
+def _second(candidates: Mapping[NodeName, Candidate], name: NodeName) -> tuple[int, ...]:
+    found = candidates.get(name)
+    return (math.floor(found.changes_at_s),) if found and found.changes_at_s < math.inf else ()
 
 
 def _regrouped(

@@ -143,6 +143,8 @@ def dial(serve: Serve, timeout_s: float = 10.0) -> socket.socket:
     return socket.create_connection(("127.0.0.1", serve.port), timeout=timeout_s)
 
 
+PATIENT = {"POLICY__STALE_AFTER": "1h", "POLICY__UNKNOWN_AFTER": "2h"}
+"""Nobody stamps the nodes of a server that many tests share."""
 TEN = tuple(f"gpu-{number}" for number in range(10))
 SICK = "gpu-sick"
 
@@ -167,6 +169,6 @@ def served(own_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """One `surefoot serve` for all tests of a worker that leave it as it is: `TEN` and `SICK`."""
     fill(own_cache)
     log = tmp_path_factory.mktemp("serve") / "log"
-    with Serve(own_cache.settings, log) as running:
+    with Serve(own_cache.settings, log, **PATIENT) as running:
         eventually(lambda: running.shows(11), "the fleet")
         yield running

@@ -44,7 +44,7 @@ class _PlainLogger(Logger):  # type: ignore[misc]
 
 
 def _bound_stalls(_worker: Any, request: Any) -> None:
-    """gunicorn waits for a body without limit; a socket timeout turns a stall into an error."""
+    """Turn a stall within a body, which gunicorn would wait out without limit, into an error."""
     request.unreader.sock.settimeout(STALL_S)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scoring import picture, rank, ranking
 from scoring.candidate import candidate
+from scoring.health.staleness import Freshness
 from scoring.model import AllocationMode, Cause, Fleet, Health, Need, Node, NodeName, WorkClass
 from scoring.policy import DEFAULT
 from scoring.verdict import judge
@@ -123,7 +124,24 @@ def test_a_ranking_changed_in_steps_equals_one_made_anew(
     kept = ranking.changed(kept, fresh.candidates, names, DEFAULT)
     anew = picture.ranking_of(picture.picture(now, DEFAULT), need)
     assert (kept.order, kept.ranks, kept.vetoes) == (anew.order, anew.ranks, anew.vetoes)
-    assert fresh.bound == picture.picture(now, DEFAULT).bound
+    assert fresh == picture.picture(now, DEFAULT)
+
+
+@given(fleet=own.fleets(), later_s=st.floats(0, 1_000), data=st.data())
+def test_what_time_changes_is_found_without_a_look_at_every_node(
+    fleet: Fleet, later_s: float, data: st.DataObject
+) -> None:
+    """Nodes whose telemetry grew too old, or that were silent and are heard again."""
+    old = picture.picture(fleet, DEFAULT)
+    heard = data.draw(st.sets(st.sampled_from(sorted(fleet.nodes))))
+    now_s = fleet.now_s + later_s
+    seen_s = {**fleet.seen_s, **dict.fromkeys(heard, now_s)}
+    later = replace(fleet, now_s=now_s, seen_s=seen_s)
+    assert picture.due(old, later) == {
+        name
+        for name, each in old.candidates.items()
+        if each.changes_at_s <= now_s or (each.freshness is not Freshness.FRESH and name in heard)
+    }
 
 
 @given(fleet=own.fleets(), need=own.needs())

@@ -19,7 +19,7 @@ from asking import by_names, pod, refused
 from papers import node_paper
 from redis import Redis
 from servers import Cache, eventually
-from serving import SICK, TEN, Serve, ask, dial
+from serving import PATIENT, SICK, TEN, Serve, ask, dial
 
 from extender.store import keys
 from extender.store.writer import Writer
@@ -174,28 +174,47 @@ def received(caller: socket.socket) -> bytes:
     return found
 
 
-SHORT = "from extender.webhook import server; server.STALL_S = 0.5"
+SHORT = """
+from extender.webhook import app, server
+server.STALL_S = 0.5
+app.LARGEST_BODY = 1 << 16"""
 
 
-def test_clients_that_stall_lose_their_threads_and_hurt_nobody(
-    own_cache: Cache, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def strict(own_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """A server with small bounds, on the same cache."""
+    log = tmp_path_factory.mktemp("strict") / "log"
+    with Serve(own_cache.settings, log, before=SHORT, **PATIENT) as serve:
+        yield serve
+
+
+def test_clients_that_stall_lose_their_threads_and_hurt_nobody(strict: Serve) -> None:
     """Eight in the middle of a body hold all threads: within the bound they are refused, and
     another caller is served; one that is slow but moves is served too.
     """
-    with Serve(own_cache.settings, tmp_path / "log", before=SHORT) as serve:
-        stalled = [dial(serve) for _ in range(8)]
-        for each in stalled:
-            each.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
-        began_s = time.monotonic()
-        assert serve.ask("POST", "/filter", BODY).status == 200
-        assert time.monotonic() - began_s < 3
-        for each in stalled:
-            with each:
-                assert each.recv(100).startswith(b"HTTP/1.1 4")
-        with closing(serve.connect()) as slow:
-            slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
-            assert slow.getresponse().status == 200
+    stalled = [dial(strict) for _ in range(8)]
+    for each in stalled:
+        each.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+    began_s = time.monotonic()
+    assert strict.ask("POST", "/filter", BODY).status == 200
+    assert time.monotonic() - began_s < 3
+    for each in stalled:
+        with each:
+            assert each.recv(100).startswith(b"HTTP/1.1 4")
+    with closing(strict.connect()) as slow:
+        slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
+        assert slow.getresponse().status == 200
+
+
+def test_a_body_beyond_the_limit_is_a_413_before_it_is_read(strict: Serve) -> None:
+    """By its declared length; the next caller is served."""
+    with dial(strict) as caller:
+        caller.sendall(HEAD + b"Content-Length: 1000000000\r\n\r\n")
+        answer = http.client.HTTPResponse(caller)
+        answer.begin()
+        told = json.loads(answer.read())
+    assert (answer.status, told["Error"]) == (413, "the body is larger than 0 MiB")
+    assert strict.ask("POST", "/filter", BODY).status == 200
 
 
 def trickled(body: bytes) -> Iterator[bytes]:
