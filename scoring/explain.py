@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from scoring import closeness, rank, rejections, verdict
+from scoring import rank, rejections, standing, verdict
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import (
@@ -28,6 +28,7 @@ from scoring.model import (
 from scoring.picture import Picture
 from scoring.rank import Parts
 from scoring.reasons import Reason
+from scoring.standing import Standing
 
 CURES: Final[Mapping[Health, str]] = MappingProxyType(
     {
@@ -91,7 +92,8 @@ def account(
 
     `unreported` is the reason for nodes without a document; None: they pass, last.
     """
-    accounts = [node_account(picture, ask, name, unreported) for name in names]
+    stands = standing.standing(picture, ask)
+    accounts = [_node_account(picture, ask, stands, name, unreported) for name in names]
     accounts.sort(key=lambda each: (each.reason is None, -(each.rank or 0.0), each.name))
     counts = Counter(each.reason for each in accounts if each.reason is not None)
     return Account(
@@ -102,8 +104,8 @@ def account(
     )
 
 
-def node_account(
-    picture: Picture, ask: Ask, name: NodeName, unreported: Reason | None
+def _node_account(
+    picture: Picture, ask: Ask, stands: Standing, name: NodeName, unreported: Reason | None
 ) -> NodeAccount:
     """The verdict on one node with its evidence."""
     candidate = picture.candidates.get(name)
@@ -125,9 +127,7 @@ def node_account(
         )
     judged = rank.choice(candidate, ask.need, judged, picture.policy)
     parts = rank.parts(candidate, ask.need, judged, picture.policy)
-    distance = closeness.to_members(picture, ask)
-    if distance is not None:
-        parts = replace(parts, domain=distance(name))
+    parts = replace(parts, domain=stands.domain_ratio(name), trust=stands.trust_ratio(name))
     handed = rank.handed_out(candidate, judged) if ask.need.kind is ResourceKind.WHOLE else None
     return NodeAccount(
         name=name,

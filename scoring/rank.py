@@ -53,6 +53,8 @@ class Parts:
     fragmentation: float
     domain: float = 1.0
     """Closeness to the gang's bound members; 1 where none is bound yet."""
+    trust: float = 1.0
+    """What the owner's rejections there leave of the rank; 1 where there were none."""
 
 
 def parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Policy) -> Parts:
@@ -90,7 +92,7 @@ def _parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Polic
 
 
 def rank(found: Parts, policy: Policy) -> float:
-    """The weighted mean of the parts: 0..1, 1 best."""
+    """The weighted mean of the parts, times `trust`: 0..1, 1 best."""
     weights = policy.rank
     total = weights.health + weights.links + weights.fragmentation + weights.domain
     earned = (
@@ -99,7 +101,7 @@ def rank(found: Parts, policy: Policy) -> float:
         + weights.fragmentation * found.fragmentation
         + weights.domain
     )
-    return earned / total - domain_penalty(found.domain, policy)
+    return (earned / total - domain_penalty(found.domain, policy)) * found.trust
 
 
 def domain_penalty(domain_ratio: float, policy: Policy) -> float:

@@ -16,10 +16,10 @@ from typing import Final
 from extender.config.model import FailurePolicy, Mode, UnknownNodes, WebhookConfig
 from extender.webhook.board import Board, View
 from extender.wire.scheduler import NodesRequest, PreemptionRequest, Victims
-from scoring import closeness, rank, ranking
+from scoring import rank, ranking, standing
 from scoring.candidate import candidate
 from scoring.model import Ask, NodeName, ResourceKind, WorkClass
-from scoring.ranking import Pull, Ranking
+from scoring.ranking import Ranking
 from scoring.reasons import Reason
 from scoring.verdict import judge
 
@@ -142,7 +142,7 @@ class Judge:
         self, view: View, found: Ranking, request: NodesRequest, ask: Ask, narrow: int
     ) -> list[NodeName]:
         """The best `narrow` nodes that fit; those that nobody reports come last, if at all."""
-        passed = found.first(request.offered, narrow, _pull(view, found, ask))
+        passed = standing.standing(view.picture, ask).best(found, request.offered, narrow)
         if len(passed) < narrow and self.unreported(ask) is None:
             strangers = sorted(request.offered.difference(view.picture.candidates))
             passed += strangers[: narrow - len(passed)]
@@ -156,17 +156,11 @@ class Judge:
         if isinstance(view, Decision):
             return view, [(name, 0) for name in request.names]
         found = self._board.ranking(view, ask.need)
-        near = closeness.to_members(view.picture, ask)
-        policy = view.picture.policy
-        scores = []
-        for name in request.names:
-            value = found.ranks.get(name)
-            if value is None:
-                scores.append((name, 0))
-                continue
-            if near is not None:
-                value -= rank.domain_penalty(near(name), policy)
-            scores.append((name, rank.points(value)))
+        worth = standing.standing(view.picture, ask).worth
+        scores = [
+            (name, rank.points(worth(found, name)) if name in found.ranks else 0)
+            for name in request.names
+        ]
         decision = Decision(
             outcome=Outcome.PASS, passed=request.names, ranking=found, snapshot=view.at
         )
@@ -221,14 +215,3 @@ class Judge:
             vetoes=[Reason.NO_SNAPSHOT] * len(names),
             tally=Counter({Reason.NO_SNAPSHOT: len(names)}),
         )
-
-
-def _pull(view: View, found: Ranking, ask: Ask) -> Pull | None:
-    """What draws the pod to where its gang's members are bound."""
-    near = closeness.to_members(view.picture, ask)
-    if near is None:
-        return None
-    return [
-        (names, rank.domain_penalty(ratio, view.picture.policy))
-        for names, ratio in (*near.groups, (found.ranks, 0.0))
-    ]

@@ -54,6 +54,7 @@ def _node(told: explain.NodeAccount) -> dict[str, Any]:
             "links": round(parts.links, 6),
             "fragmentation": round(parts.fragmentation, 6),
             "domain": round(parts.domain, 6),
+            "trust": round(parts.trust, 6),
         },
         "set": list(told.set),
         "evidence": [

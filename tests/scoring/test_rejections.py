@@ -221,8 +221,8 @@ class TestNode:
         assert ready.changes_at_s == NOW_S + DEFAULT.rejection.suspect_for_s
         before = picture.picture(fleet, DEFAULT)
         after = replace(fleet, now_s=ready.changes_at_s)
-        assert picture.due(before, replace(fleet, now_s=ready.changes_at_s - 1.0)) == []
-        assert picture.due(before, after) == [node.name]
+        assert picture.due(before, replace(fleet, now_s=ready.changes_at_s - 1.0)) == set()
+        assert picture.due(before, after) == {node.name}
         assert judge(candidate(after, node, DEFAULT), GANG, DEFAULT).fits
 
     def test_an_operator_may_allow_it_all_the_same(self) -> None:
@@ -252,7 +252,7 @@ class TestExplained:
     def _evidence(need: Need, *found: Rejection) -> list[tuple[str | None, str, str, float | None]]:
         seen = picture.picture(fleet_of(dgx_h100(), *found), DEFAULT)
         ask = Ask(namespace="lab", name="p", uid=PodUid("u"), need=need, owner=TRAIN)
-        told = explain.node_account(seen, ask, NODE, None)
+        (told,) = explain.account(seen, ask, [NODE], None, 1).nodes
         return [(each.gpu, each.cause, each.value, each.age_s) for each in told.evidence]
 
     def test_the_owner_sees_its_own_rejections(self) -> None:

@@ -118,7 +118,7 @@ class TestExplain:
         assert sick["evidence"][0]["gpu"] == "GPU-sick-3"
         assert (well["verdict"], well["reason"], well["evidence"]) == ("pass", None, [])
         assert 0 < well["rank"] <= 1
-        assert set(well["parts"]) == {"health", "links", "fragmentation", "domain"}
+        assert set(well["parts"]) >= {"health", "links", "fragmentation", "domain", "trust"}
         assert len(well["set"]) == 8
         assert one.records == []
 
