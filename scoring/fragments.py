@@ -52,15 +52,12 @@ def _most(whole: list[int], reach: int, count: int) -> int:
 
 
 def _least(whole: list[int], reach: int, count: int) -> int:
-    """Broken units first, then as few whole islands as cover the rest."""
-    in_whole = sum(whole)  # islands are disjoint
-    left = count - (reach & ~in_whole).bit_count()
-    if left <= 0:
-        return 0
-    best = in_whole.bit_count()
+    """Over every choice of whole islands to take from, with the GPUs beside them for the rest."""
+    beside = (reach & ~sum(whole)).bit_count()  # islands are disjoint
+    costs = [0] if beside >= count else []
     for some in range(1, len(whole) + 1):
-        for islands_taken in combinations(whole, some):
-            taken = sum(islands_taken)
-            if (taken & reach).bit_count() >= left:
-                best = min(best, taken.bit_count() - left)
-    return best
+        for chosen in map(sum, combinations(whole, some)):
+            taken = min((chosen & reach).bit_count(), count)
+            if taken + beside >= count:
+                costs.append(chosen.bit_count() - taken)
+    return min(costs, default=0)

@@ -12,7 +12,13 @@ from typing import Final
 import msgspec
 import structlog
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import (
+    ClientDisconnected,
+    HTTPException,
+    MethodNotAllowed,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+)
 
 from extender.config.model import WebhookConfig
 from extender.webhook.answers import Decision, Judge
@@ -100,7 +106,9 @@ class Webhook:
         ask = asks.ask_of(args.pod, self._deps.policy)
         view = self._deps.board.latest()
         if view is None:
-            raise WireError("there is no snapshot of the cache yet, look at /readyz?verbose")
+            raise ServiceUnavailable(
+                "there is no snapshot of the cache yet, look at /readyz?verbose"
+            )
         told = explanation(
             view.picture,
             ask,
@@ -189,11 +197,11 @@ def _posted(
 
     def handle() -> Response:
         started_s = time.perf_counter()
-        code = 200
+        code = 500
         try:
-            body = request.get_data(cache=False)
+            body = _body()
             started_s = time.perf_counter()
-            return Response(answer(body), mimetype="application/json")
+            answered = answer(body)
         except WireError as error:
             code = 400
             log.warning("refused", verb=verb, problem=str(error)[:500])
@@ -201,10 +209,33 @@ def _posted(
         except HTTPException as error:
             code = error.code or 500
             raise
+        else:
+            code = 200
+            return Response(answered, mimetype="application/json")
         finally:
             metrics.requests.labels(verb, str(code)).observe(time.perf_counter() - started_s)
 
     return handle
+
+
+def _body() -> bytes:
+    """The whole body.
+
+    Raises:
+        RequestEntityTooLarge: it is beyond the limit.
+        WireError: it did not come whole, or its chunks are none.
+    """
+    try:
+        body = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        raise
+    except ClientDisconnected as error:
+        raise WireError("it ended early, or paused for too long", "the body") from error
+    except Exception as error:  # what a server's parser of chunks raises is its own affair
+        raise WireError(f"cannot be read: {error}", "the body") from error
+    if request.content_length is None and len(body) >= LARGEST_BODY:
+        raise RequestEntityTooLarge  # a body in chunks is cut there
+    return body
 
 
 def _problem(code: int, sentence: str) -> Response:
@@ -219,7 +250,10 @@ def _refused(error: HTTPException) -> Response:
         413: f"the body is larger than {LARGEST_BODY >> 20} MiB",
     }
     code = error.code or 500
-    return _problem(code, sentences.get(code, error.description or error.name))
+    told = _problem(code, sentences.get(code, error.description or error.name))
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        told.headers["Allow"] = ", ".join(error.valid_methods)
+    return told
 
 
 def _add_pages(app: Flask, deps: Deps) -> None:

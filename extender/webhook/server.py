@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
 STALL_S: Final = 10.0
 """How long a client may pause within a body or an answer before it loses its thread."""
@@ -22,7 +25,6 @@ _MEMORY: Final = "/dev/shm"  # noqa: S108 - gunicorn makes a file of its own the
 
 SETTINGS: Final[dict[str, Any]] = {
     "workers": 1,
-    "worker_class": "gthread",
     "threads": 8,
     "keepalive": 120,  # kube-scheduler keeps its connections; a TLS handshake costs 14 ms
     "timeout": 30,
@@ -41,6 +43,30 @@ class _PlainLogger(Logger):  # type: ignore[misc]
         self.error_log.setLevel(logging.WARNING)
         self.access_log.handlers = []
         self.access_log.propagate = False
+
+
+class _Worker(ThreadWorker):  # type: ignore[misc]
+    """The worker of gunicorn, whose one polling thread never waits for a client.
+
+    Before it closes a connection it lingers for up to 2 s until the client has closed its end, and
+    meanwhile nobody else is accepted or read: here a thread of its own lingers.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._closers = ThreadPoolExecutor(8, thread_name_prefix="surefoot-closer")
+
+    def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
+        """Keep the connection, or have it closed."""
+        conn.close = partial(self._closers.submit, TConn.close, conn)
+        super().finish_request(conn, fs)
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Take new connections or not; while stopping refuse them, instead of leaving them unheard."""
+        super().set_accept_enabled(enabled)
+        if not self.alive:
+            for listener in self.sockets:
+                listener.close()
 
 
 def _bound_stalls(_worker: Any, request: Any) -> None:
@@ -70,6 +96,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         for name, value in SETTINGS.items():
             self.cfg.set(name, value)
         self.cfg.set("bind", self._bind)
+        self.cfg.set("worker_class", _Worker)
         self.cfg.set("logger_class", _PlainLogger)
         self.cfg.set("pre_request", _bound_stalls)
         self.cfg.set("when_ready", lambda arbiter: self._started(str(arbiter.LISTENERS[0])))

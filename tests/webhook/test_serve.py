@@ -146,11 +146,12 @@ def test_callers_in_parallel_get_the_same_answer(served: Serve) -> None:
         b"POST /filter HTTP/9.9\r\n\r\n",
         HEAD + b"Content-Length: -1\r\n\r\n",
         HEAD + b"Content-Length: 5, 6\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
         HEAD + b"Content-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
         HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n",
     ],
-    ids=["tls", "blank", "version", "minus", "two-lengths", "smuggle", "long-path",
+    ids=["tls", "blank", "version", "minus", "two-lengths", "bad-chunk", "smuggle", "long-path",
          "long-header"],
 )  # fmt: skip
 def test_what_is_no_http_is_turned_away(served: Serve, sent: bytes) -> None:
@@ -172,6 +173,19 @@ def received(caller: socket.socket) -> bytes:
     while piece := caller.recv(65536):
         found += piece
     return found
+
+
+def test_a_client_that_never_closes_delays_nobody(served: Serve) -> None:
+    """It asks for `Connection: close`, reads its answer, and keeps its end open."""
+    lingering = [dial(served) for _ in range(3)]
+    for each in lingering:
+        each.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert each.recv(1000).startswith(b"HTTP/1.1 200")
+    began_s = time.monotonic()
+    assert served.ask("GET", "/livez").status == 200
+    assert time.monotonic() - began_s < 0.5
+    for each in lingering:
+        each.close()
 
 
 SHORT = """
@@ -199,17 +213,29 @@ def test_clients_that_stall_lose_their_threads_and_hurt_nobody(strict: Serve) ->
     assert strict.ask("POST", "/filter", BODY).status == 200
     assert time.monotonic() - began_s < 3
     for each in stalled:
-        with each:
-            assert each.recv(100).startswith(b"HTTP/1.1 4")
+        answer = http.client.HTTPResponse(each)
+        answer.begin()
+        assert (answer.status, b"paused for too long" in answer.read()) == (400, True)
+    for _ in range(5):  # none of the eight has closed its end
+        began_s = time.monotonic()
+        assert strict.ask("POST", "/filter", BODY).status == 200
+        assert time.monotonic() - began_s < 1
+    for each in stalled:
+        each.close()
     with closing(strict.connect()) as slow:
         slow.request("POST", "/filter", trickled(BODY), {"Content-Length": str(len(BODY))})
         assert slow.getresponse().status == 200
 
 
-def test_a_body_beyond_the_limit_is_a_413_before_it_is_read(strict: Serve) -> None:
-    """By its declared length; the next caller is served."""
+@pytest.mark.parametrize("how", ["declared", "chunked"])
+def test_a_body_beyond_the_limit_is_a_413(strict: Serve, how: str) -> None:
+    """By its declared length before it is read, or as soon as its chunks exceed it."""
     with dial(strict) as caller:
-        caller.sendall(HEAD + b"Content-Length: 1000000000\r\n\r\n")
+        if how == "declared":
+            caller.sendall(HEAD + b"Content-Length: 1000000000\r\n\r\n")
+        else:
+            chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+            caller.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * chunk)
         answer = http.client.HTTPResponse(caller)
         answer.begin()
         told = json.loads(answer.read())
@@ -229,8 +255,8 @@ def trickled(body: bytes) -> Iterator[bytes]:
 def test_sigterm_ends_it_with_every_answer_given_and_every_record_shipped(
     cache: Cache, tmp_path: Path
 ) -> None:
-    """A request is half sent at the signal and gets its answer; an idle connection is closed; the
-    exit code is 0, no process is left, and the log is JSON to its last line.
+    """A request is half sent at the signal and gets its answer; an idle connection is closed and a
+    new one refused; the exit code is 0, no process is left, and the log is JSON to its last line.
     """
     writer = Writer(cache.settings)
     writer.put([node_paper("a")])
@@ -245,6 +271,8 @@ def test_sigterm_ends_it_with_every_answer_given_and_every_record_shipped(
             eventually(lambda: idle.recv(1000).endswith(b"ok\n"), "an idle connection")
             serve.process.send_signal(signal.SIGTERM)
             assert received(idle) == b"", "the worker is stopping"
+        with pytest.raises(ConnectionRefusedError):
+            dial(serve)
         caller.sendall(body[50:])
         answer = http.client.HTTPResponse(caller)
         answer.begin()

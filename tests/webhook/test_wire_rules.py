@@ -175,6 +175,7 @@ class TestMalformed:
         assert "/filter /prioritize /preempt" in missing.json["Error"]
         wrong = replica.get("/filter")
         assert (wrong.status, wrong.json["Error"]) == (405, "this path takes another method")
+        assert "POST" in wrong.headers["Allow"]
         assert replica.ask("POST", "/livez").status == 405
         assert replica.ask("HEAD", "/livez").status == 200
         assert replica.ask("GET", "/static/x").status == 404
