@@ -104,6 +104,7 @@ class Webhook:
         """Why each node fits or not: every reason, never narrowed, nothing recorded."""
         args = scheduler.decode_explain(body)
         ask = asks.ask_of(args.pod, self._deps.policy)
+        limit = _limit(request.args.get("limit"))
         view = self._deps.board.latest()
         if view is None:
             raise ServiceUnavailable(
@@ -115,7 +116,7 @@ class Webhook:
             args.names,
             self._judge.unreported(ask),
             decision=self._next_id(),
-            limit=_limit(request.args.get("limit")),
+            limit=limit,
         )
         return msgspec.json.encode(told)
 

@@ -147,7 +147,7 @@ class TestExplain:
     def test_a_limit_that_is_no_number_is_a_400(self, limit: str) -> None:
         """One sentence that names it."""
         answer = Replica(FLEET).post(f"explain?limit={limit}", {"Pod": GANG_8})
-        assert (answer.status, answer.json["Error"].startswith("limit: ")) == (503, True)
+        assert (answer.status, answer.json["Error"].startswith("limit: ")) == (400, True)
 
     def test_without_a_snapshot_it_says_so(self) -> None:
         """There is nothing to explain with, and /readyz says why."""
