@@ -131,7 +131,7 @@ def _states(
         states = silence
         for cause in open_causes:
             if together or not cause.scope.needs_peers:
-                states |= cause.state.bit
+                states |= 1 << cause.state
         found.append(0 if allowed >> position & 1 else states & ~Health.HEALTHY.bit)
     return tuple(found)
 

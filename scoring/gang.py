@@ -11,9 +11,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from scoring.model import EMPTY, Convention, GangKey, GangRef
+
+LONGEST_NAME: Final = 448
+"""Characters: with its namespace a gang's key has 512 at most, as in the cache's documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,9 +229,19 @@ def _gang(rule: Rule, pod: PodFacts, name: str) -> GangRef | None:
     if minimum == 1 or size == 1:
         return None
     return GangRef(
-        key=GangKey(f"{pod.namespace}/{name}"),
+        key=GangKey(f"{pod.namespace}/{_bounded(name)}"),
         convention=rule.convention,
         min=minimum,
         size=size,
         uid=rule.uid(pod) or None,
     )
+
+
+def _bounded(name: str) -> str:
+    """The name, or where it is too long to be one its beginning and what tells it from others.
+
+    Annotations may hold 256 KiB, and each decision about the pod is kept with the key of its gang.
+    """
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:64]}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"

@@ -33,6 +33,15 @@ def mask_of(members: Iterable[int]) -> int:
     return mask
 
 
+def submasks(mask: int) -> Iterator[int]:
+    """Every part of `mask`, itself and nothing included."""
+    part = mask
+    while part:
+        yield part
+        part = (part - 1) & mask
+    yield 0
+
+
 def full_mask(links: Links) -> int:
     """All positions of `links`."""
     return (1 << len(links)) - 1

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from scoring.allocator.answer import Possible, either
+from scoring.allocator.answer import UNKNOWN, Possible, either
 from scoring.allocator.reach import reachable
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import AllocationMode, Health, Need, ResourceKind, WorkClass
 from scoring.policy import GangsUnderOpenBreaker, Policy
 from scoring.reasons import OF_STATE, Reason
-from scoring.rings import positions
+from scoring.rings import positions, submasks
 
 SOFT: Final = frozenset(
     {
@@ -30,6 +30,9 @@ SOFT: Final = frozenset(
     }
 )
 """States in which a GPU still works or may work: an open breaker or an annotation may admit them."""
+
+MOST_DEAD: Final = 3
+"""GPUs of one node that do not work, up to which the plugin's views of them are gone through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,21 +116,25 @@ def _stock(
 
 
 def _plugin_answer(candidate: Candidate, free: int, count: int) -> Possible:
-    """What the plugin may hand out, whether or not it noticed the GPUs that do not work.
+    """What the plugin may hand out, whichever of the GPUs that do not work it has noticed.
 
-    It withdraws a GPU on some XIDs and not on others, and forgets it when it restarts, so both views
-    count (NVIDIA/k8s-device-plugin internal/rm/health.go).
+    It withdraws a GPU on some XIDs and not on others, and forgets it when it restarts, so every view
+    of it counts (NVIDIA/k8s-device-plugin internal/rm/health.go).
     """
-    found = reachable(candidate.node, free, count)
     dead = sum(
         1 << position
         for position in positions(free)
         if worst_of(candidate.together[position]) >= Health.RESET_REQUIRED
     )
-    rest = free & ~dead
-    if not dead or rest.bit_count() < count:
-        return found
-    return either((found, reachable(candidate.node, rest, count)), exact=False)
+    if not dead:
+        return reachable(candidate.node, free, count)
+    if dead.bit_count() > MOST_DEAD:
+        return UNKNOWN
+    views = (free & ~withdrawn for withdrawn in submasks(dead))
+    answers = [
+        reachable(candidate.node, view, count) for view in views if view.bit_count() >= count
+    ]
+    return either(answers, exact=len(answers) == 1)
 
 
 def _planned(

@@ -37,13 +37,15 @@ class Extender(Protocol):
 
 def room(job: Job, free: Mapping[NodeName, int]) -> bool:
     """Whether counts alone would hold the whole job."""
-    return sum(count // job.gpus for count in free.values()) >= job.members
+    return sum(count >= job.gpus for count in free.values()) >= job.members
 
 
 def chosen(
     job: Job, cluster: Cluster, extender: Extender | None, *, tried: bool = False
 ) -> list[NodeName] | None:
-    """A node for each member, or None where not all find one.
+    """A node for each member, no two the same, or None where not all find one.
+
+    Two members in thought on one node would be two questions about the same free GPUs.
 
     `tried`: an earlier attempt failed, which kube-scheduler writes on the pod.
     """
@@ -60,8 +62,8 @@ def chosen(
             return None
         points = extender.prioritize(pod, names) if extender is not None and len(names) > 1 else {}
         best = max(names, key=lambda name: _order(job, member, name, free, points, cluster))
-        free[best] -= job.gpus
         nodes.append(best)
+        del free[best]
     return nodes
 
 

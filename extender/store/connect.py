@@ -12,6 +12,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool, SSLConnection, parse_url
 from redis.credentials import CredentialProvider
+from redis.exceptions import AuthenticationError
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
@@ -73,7 +74,12 @@ class _FileCredentials(CredentialProvider):
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
         """Called by the client for each new connection."""
-        password = self._password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        try:
+            password = self._password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            # One of the client's own errors, so that it gives the half-made connection up.
+            problem = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+            raise AuthenticationError(f"{self._password_file}: {problem}") from error
         return (self._username, password) if self._username else (password,)
 
 

@@ -6,10 +6,12 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Final
 
 import structlog
+from redis.exceptions import RedisError
 
 from extender.store import keys
 from extender.store.connect import StoreSettings, connect
@@ -130,21 +132,32 @@ class DecisionLog:
             return False
         rendered = (self._rendered(one) if callable(one) else one for one in taken)
         batch = [record for record in rendered if record is not None]
+        replies: list[object] = []
         try:
-            with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
-                for record in batch:
-                    pipe.xadd(
-                        keys.DECISIONS.name,
-                        {"record": record},
-                        maxlen=keys.DECISIONS_MAX,
-                        approximate=True,
-                    )
-                pipe.execute()
-        except StoreError:
-            self._put_back(batch)
-            raise
-        self._shipped += len(batch)
+            with reaching(self._server):
+                replies = self._send(batch)
+                for reply in replies:
+                    if isinstance(reply, RedisError):
+                        raise reply
+        finally:
+            # A full cache may take some records and refuse others: those alone are shipped again.
+            pairs = zip_longest(batch, replies)
+            refused = [record for record, reply in pairs if not isinstance(reply, bytes)]
+            self._shipped += len(batch) - len(refused)
+            self._put_back(refused)
         return True
+
+    def _send(self, batch: Iterable[bytes]) -> list[object]:
+        """What the cache answers to each record: the id of its entry, or an error."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for record in batch:
+                pipe.xadd(
+                    keys.DECISIONS.name,
+                    {"record": record},
+                    maxlen=keys.DECISIONS_MAX,
+                    approximate=True,
+                )
+            return pipe.execute(raise_on_error=False)
 
     def _rendered(self, render: Render) -> bytes | None:
         """The record; None: it cannot be made, which must cost no other one."""

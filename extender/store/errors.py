@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Self
 
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
 
 
 class StoreError(Exception):
@@ -20,7 +20,29 @@ def reaching(server: str) -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        raise StoreError(f"the cache at {server} failed: {error}") from error
+        raise StoreError(f"the cache at {server} {told(error)}") from error
+
+
+_REFUSALS: Final = (
+    (ReadOnlyError, "-READONLY ", "takes no writes: it is a read-only replica, not the primary"),
+    (
+        OutOfMemoryError,
+        "-OOM ",
+        "is full: it takes no writes at its `maxmemory`, and evicts nothing",
+    ),
+)
+"""What a server may refuse: the client's error, the code within a script's error (Redis before 7),
+and what that means."""
+_IN_PIPELINE: Final = re.compile(r"\ACommand # \d+ \(.*?\) of pipeline caused error: ", re.DOTALL)
+
+
+def told(error: RedisError | OSError) -> str:
+    """What a client's error says of the server, without the command that met it."""
+    problem = _IN_PIPELINE.sub("", str(error))
+    for known, code, meaning in _REFUSALS:
+        if isinstance(error, known) or code in problem:
+            return meaning
+    return f"failed: {problem}"
 
 
 LONGEST: Final = 600

@@ -54,7 +54,7 @@ class Writer:
         A rejection without a time, or with one that is yet to come, was now by the cache's clock.
 
         Raises:
-            StoreError: the cache failed; documents before the failure may be stored.
+            StoreError: the cache failed; some documents may be stored, each of them whole.
         """
         ago_ms = None if sampled_s_ago is None else round(sampled_s_ago * 1000)
         results = []

@@ -13,7 +13,7 @@ from machines import a100_pcie_pairs, b200_with_gpu_off_fabric, dgx1v, dgx_h100,
 
 from scoring.links import Links, links_of, nvlinks
 from scoring.model import Node
-from scoring.rings import full_mask, islands, mask_of, positions, ring
+from scoring.rings import full_mask, islands, mask_of, positions, ring, submasks
 
 
 @given(st.sets(st.integers(0, 80)))
@@ -97,3 +97,10 @@ def test_a_large_sparse_matrix_is_not_called_exact() -> None:
     links = links_of(range(count), circle)
     assert ring(links, full_mask(links)).exact is False
     assert ring(links, full_mask(links)).gbps == 10.0
+
+
+def test_submasks_are_all_parts() -> None:
+    """Of three positions there are eight parts, each once."""
+    found = list(submasks(0b1011))
+    assert sorted(found) == sorted({part & 0b1011 for part in range(16)})
+    assert len(found) == 8

@@ -1,0 +1,121 @@
+"""A TCP proxy in front of a cache, to make the network bad: slow, cut, refused, silent."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from servers import Cache
+
+from extender.store.connect import StoreSettings
+
+CHUNK = 1 << 20
+
+
+class Proxy:
+    """Passes bytes on to a port of this host, until told to be worse."""
+
+    def __init__(self, target_port: int) -> None:
+        self.latency_s = 0.0
+        """How long each piece of an answer takes longer."""
+        self.accepted = 0
+        """Connections that were made so far."""
+        self._target_port = target_port
+        self._flows = threading.Event()
+        self._flows.set()
+        self._refuses = False
+        self._closed = threading.Event()
+        self._sockets: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._start(self._accept)
+
+    @property
+    def settings(self) -> StoreSettings:
+        """How to reach the cache through here."""
+        return StoreSettings(url=f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0")
+
+    def cut(self) -> None:
+        """Reset every connection, as a firewall that forgot them would."""
+        for each in list(self._sockets):
+            # Without lingering, so that close is a reset.
+            with suppress(OSError):
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                each.shutdown(socket.SHUT_RDWR)
+
+    def refuse(self) -> None:
+        """Reset every connection, and each new one at once."""
+        self._refuses = True
+        self.cut()
+
+    def stall(self) -> None:
+        """Keep every connection, accept new ones, and pass nothing on: half-open."""
+        self._flows.clear()
+
+    def heal(self) -> None:
+        """Pass everything on again, what was held back included."""
+        self._refuses = False
+        self.latency_s = 0.0
+        self._flows.set()
+
+    def close(self) -> None:
+        """End it."""
+        self._closed.set()
+        self._flows.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            try:
+                server = socket.create_connection(("127.0.0.1", self._target_port), timeout=2)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            self._sockets |= {client, server}
+            self._start(self._pump, client, server, False)
+            self._start(self._pump, server, client, True)
+            if self._refuses:
+                self.cut()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        """One direction of one connection, until either end is gone."""
+        with suppress(OSError):
+            while chunk := source.recv(CHUNK):
+                if answers and self.latency_s:
+                    self._closed.wait(self.latency_s)
+                self._flows.wait()
+                sink.sendall(chunk)
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        source.close()
+        self._sockets.discard(source)
+
+    def _start(self, work: object, *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+
+@contextmanager
+def before(cache: Cache) -> Iterator[Proxy]:
+    """A proxy in front of `cache`, for the length of a block."""
+    made = Proxy(cache.port)
+    try:
+        yield made
+    finally:
+        made.close()
