@@ -124,9 +124,13 @@ def drawn(rows: Sequence[dict[str, float]]) -> str:
         return round(x, 1), round(y, 1)
 
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 380" font-family="sans-serif" font-size="12">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 380" font-family="sans-serif" font-size="13">',
         "<title>Milliseconds by number of nodes</title>",
-        "<style>text{fill:#57606a}.grid{stroke:#8886;stroke-width:.5}</style>",
+        "<desc>Both axes are logarithmic. A request grows as decoding its names does; a node's change costs less than that.</desc>",
+        (
+            "<style>text{fill:#57606a}.grid{stroke:#8886;stroke-width:.5}"
+            "@media (prefers-color-scheme: dark){text{fill:#9aa4af}}</style>"
+        ),
     ]
     for power in range(low, high + 1):
         _, y = at(rows[0]["nodes"], 10.0**power)

@@ -158,7 +158,9 @@ def _evidence(
     for position, gpu in enumerate(candidate.node.gpus):
         if not culprits >> position & 1:
             continue
-        found += _words(picture, candidate, position)
+        told = _word(picture, candidate, position)
+        if told is not None and told not in found:  # a word on the node stands at each of its GPUs
+            found.append(told)
         for cause in candidate.causes[position]:
             if cause.scope.needs_peers and not ask.need.talks:
                 continue
@@ -199,19 +201,23 @@ def _silence(picture: Picture, name: NodeName) -> Evidence:
     return Evidence(gpu=None, cause="telemetry", value="last full sample", age_s=age_s)
 
 
-def _words(picture: Picture, candidate: Candidate, position: int) -> list[Evidence]:
+def _word(picture: Picture, candidate: Candidate, position: int) -> Evidence | None:
     """An operator's word on this GPU or its node, where one is in force."""
     if not (candidate.denied | candidate.allowed) >> position & 1:
-        return []
+        return None
     gpu = candidate.node.gpus[position].uuid
     overrides = picture.fleet.overrides
-    word = overrides.get(f"gpu/{gpu}") or overrides.get(f"node/{candidate.node.name}")
+    of_gpu = overrides.get(f"gpu/{gpu}")
+    word = of_gpu or overrides.get(f"node/{candidate.node.name}")
     if word is None:
-        return []
+        return None
     verb = "allowed" if word.verdict is OverrideVerdict.ALLOW else "denied"
-    return [
-        Evidence(gpu=gpu, cause="override", value=f"{verb} by {word.who}: {word.why}", age_s=None)
-    ]
+    return Evidence(
+        gpu=gpu if of_gpu is not None else None,
+        cause="override",
+        value=f"{verb} by {word.who}: {word.why}",
+        age_s=None,
+    )
 
 
 def _summary(ask: Ask, accounts: Sequence[NodeAccount], counts: Counter[Reason]) -> str:

@@ -45,6 +45,8 @@ Text: TypeAlias = Callable[[PodFacts], str | None]
 Count: TypeAlias = Callable[[PodFacts], int | None]
 Condition: TypeAlias = Callable[[PodFacts], bool]
 
+MOST_MEMBERS: Final = 10**9
+"""A larger number of members is none."""
 _COUNT: Final = re.compile(r"\+?0*([1-9][0-9]{0,8})", re.ASCII)
 
 
@@ -121,7 +123,7 @@ def _yunikorn_min(pod: PodFacts) -> int | None:
         minimums = [group["minMember"] for group in groups]
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    if not minimums or not all(type(minimum) is int and minimum >= 0 for minimum in minimums):
+    if not minimums or not all(type(each) is int and 0 <= each < MOST_MEMBERS for each in minimums):
         return None
     return sum(minimums) or None
 

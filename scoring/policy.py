@@ -9,19 +9,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 
 class PolicyError(ValueError):
-    """A policy whose values cannot work together; `path` says which."""
+    """A policy whose values cannot work together; `problems`: each as (path, what is wrong)."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
-        self.path = path
-        self.problem = problem
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{path}: {problem}" for path, problem in problems))
+        self.problems = tuple(problems)
 
 
 class GangsUnderOpenBreaker(StrEnum):
@@ -311,31 +310,39 @@ class Policy:
     starvation: StarvationPolicy = field(default_factory=StarvationPolicy)
 
     def __post_init__(self) -> None:
-        for path, spec, value in settings(self):
-            low, high = spec.metadata["low"], spec.metadata["high"]
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if (
-                math.isnan(value)
-                or (low is not None and value < low)
-                or (high is not None and value > high)
-            ):
-                allowed = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
-                raise PolicyError(path, f"{value:g} is out of range, allowed is {allowed}")
-        if self.unknown_after_s < self.stale_after_s:
-            raise PolicyError("unknown_after_s", "must not be shorter than stale_after_s")
-        if self.flap.failed_at < self.flap.probation_at:
-            raise PolicyError("flap.failed_at", "must not be lower than flap.probation_at")
-        if self.flap.exit_delay_max_s < self.flap.exit_delay_s:
-            raise PolicyError("flap.exit_delay_max_s", "must not be shorter than flap.exit_delay_s")
-        if self.rejection.keep_s < self.rejection.window_s + self.rejection.suspect_for_s:
-            raise PolicyError(
-                "rejection.keep_s",
-                "must not be shorter than rejection.window_s and rejection.suspect_for_s together",
-            )
-        weights = self.rank
-        if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
-            raise PolicyError("rank", "at least one weight must be above 0")
+        if problems := [*_out_of_range(self), *_contradictions(self)]:
+            raise PolicyError(problems)
+
+
+def _out_of_range(policy: Policy) -> Iterator[tuple[str, str]]:
+    for path, spec, value in settings(policy):
+        low, high = spec.metadata["low"], spec.metadata["high"]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if (
+            math.isnan(value)
+            or (low is not None and value < low)
+            or (high is not None and value > high)
+        ):
+            allowed = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+            yield path, f"{value:g} is out of range, allowed is {allowed}"
+
+
+def _contradictions(policy: Policy) -> Iterator[tuple[str, str]]:
+    if policy.unknown_after_s < policy.stale_after_s:
+        yield "unknown_after_s", "must not be shorter than stale_after_s"
+    if policy.flap.failed_at < policy.flap.probation_at:
+        yield "flap.failed_at", "must not be lower than flap.probation_at"
+    if policy.flap.exit_delay_max_s < policy.flap.exit_delay_s:
+        yield "flap.exit_delay_max_s", "must not be shorter than flap.exit_delay_s"
+    if policy.rejection.keep_s < policy.rejection.window_s + policy.rejection.suspect_for_s:
+        yield (
+            "rejection.keep_s",
+            "must not be shorter than rejection.window_s and rejection.suspect_for_s together",
+        )
+    weights = policy.rank
+    if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
+        yield "rank", "at least one weight must be above 0"
 
 
 def settings(value: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:

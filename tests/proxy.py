@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from servers import Cache
@@ -39,15 +38,13 @@ class Proxy:
         return StoreSettings(url=f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0")
 
     def cut(self) -> None:
-        """Reset every connection, as a firewall that forgot them would."""
+        """End every connection."""
         for each in list(self._sockets):
-            # Without lingering, so that close is a reset.
             with suppress(OSError):
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 each.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Reset every connection, and each new one at once."""
+        """End every connection, and each new one at once."""
         self._refuses = True
         self.cut()
 
@@ -105,15 +102,15 @@ class Proxy:
         source.close()
         self._sockets.discard(source)
 
-    def _start(self, work: object, *args: object) -> None:
-        thread = threading.Thread(target=work, args=args, daemon=True)  # type: ignore[arg-type]
+    def _start(self, work: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)
         self._threads.append(thread)
         thread.start()
 
 
 @contextmanager
 def before(cache: Cache) -> Iterator[Proxy]:
-    """A proxy in front of `cache`, for the length of a block."""
+    """A proxy in front of `cache`, until the block ends."""
     made = Proxy(cache.port)
     try:
         yield made

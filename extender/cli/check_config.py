@@ -10,13 +10,14 @@ import yaml
 from extender.cli import options
 
 
-@click.command("check-config")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command("check-config", short_help="Check a configuration and print it whole.")
+@click.argument("file", type=options.CONFIG_FILE)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing when it is sound.")
 def command(file: Path, quiet: bool) -> None:
-    """Check a configuration FILE and print it with every default filled in.
+    """Check a configuration FILE (- is standard input) and print it with every default filled in.
 
-    Exit code 0: sound. 2: not, with one line for each mistake.
+    The password of store.url is printed as ***. Exit code 0: sound. 2: not, with one line for each
+    mistake.
 
     \b
     Example:

@@ -19,7 +19,7 @@ SMALLEST_FLEET: Final = 4
 LARGEST_FLEET: Final = 512
 
 
-@click.command("demo")
+@click.command("demo", short_help="Run a simulated day of GPU faults, with Surefoot and without.")
 @click.option(
     "--nodes",
     type=click.IntRange(SMALLEST_FLEET, LARGEST_FLEET),

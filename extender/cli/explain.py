@@ -12,7 +12,7 @@ import yaml
 
 from extender import wiring
 from extender.cli import options
-from extender.config import load
+from extender.config import durations, load
 from extender.inspect.pod import ManifestError, read_pod
 from extender.store import fleets
 from extender.store.errors import StoreError
@@ -24,7 +24,7 @@ from scoring import picture
 from scoring.model import NodeName
 
 
-@click.command("explain")
+@click.command("explain", short_help="Say why a pod may go to each node, or not.")
 @click.option(
     "--pod",
     "pod_file",
@@ -107,5 +107,5 @@ def _print(told: dict[str, Any], output: str) -> None:
         else:
             click.echo(f"{name}: {node['text']}")
         for each in node["evidence"]:
-            age = "" if each["age_s"] is None else f", {each['age_s']:.0f} s ago"
+            age = "" if each["age_s"] is None else f", {durations.ago(each['age_s'])}"
             click.echo(f"    {each['gpu'] or 'node'} {each['cause']}: {each['value']}{age}")

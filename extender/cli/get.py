@@ -22,12 +22,18 @@ from scoring.policy import Policy
 NODE_COLUMNS: Final = ("name", "state", "gpus", "free", "seen", "causes")
 NODE_WIDE: Final = (*NODE_COLUMNS, "mode", "islands", "override", "epoch", "seq")
 GPU_COLUMNS: Final = ("node", "index", "state", "causes", "held", "uuid")
-GPU_WIDE: Final = (*GPU_COLUMNS, "model", "pci", "numa", "override", "evidence")
+GPU_WIDE: Final = (*GPU_COLUMNS, "model", "pci", "numa", "mig", "override", "evidence")
 
 
-@click.group("get")
+@click.group("get", short_help="Print nodes or GPUs of the cache, as judged now.")
 def command() -> None:
-    """Print nodes or GPUs of the cache with their state, as it is judged now."""
+    """Print nodes or GPUs of the cache with their state, as it is judged now.
+
+    \b
+    Example:
+      surefoot get nodes
+      surefoot get gpus gpu-17 -o wide
+    """
 
 
 def _look(config_path: Path | None, store_url: str | None) -> tuple[Fleet, Policy]:
@@ -126,6 +132,7 @@ def _gpu_rows(fleet: Fleet, ready: Candidate) -> list[dict[str, Any]]:
             "model": gpu.model,
             "pci": gpu.pci,
             "numa": gpu.numa,
+            "mig": gpu.mig,
             "override": _word(fleet, f"gpu/{gpu.uuid}"),
             "evidence": [cause.evidence for cause in ready.causes[position] if cause.evidence],
         }
@@ -145,9 +152,8 @@ def _seen(fleet: Fleet, ready: Candidate) -> str:
     seen_s = fleet.seen_s.get(ready.node.name)
     if seen_s is None:
         return "never"
-    ago = durations.show(max(0, round(fleet.now_s - seen_s)))
     mark = "" if ready.freshness is Freshness.FRESH else f" ({ready.freshness.value})"
-    return f"{ago} ago{mark}"
+    return f"{durations.ago(fleet.now_s - seen_s)}{mark}"
 
 
 def _word(fleet: Fleet, target: str) -> str | None:

@@ -59,9 +59,15 @@ _TAKES: Final[Mapping[str, Callable[[SurefootConfig], object]]] = {
 }
 
 
-@click.group("inspect")
+@click.group("inspect", short_help="Say what is understood of a text.")
 def command() -> None:
-    """Read a text from a node or a pod and say what is understood."""
+    """Read a text from a node or a pod and say what is understood.
+
+    \b
+    Example:
+      nvidia-smi topo -m | surefoot inspect topology -
+      dmesg | surefoot inspect kmsg - --json
+    """
 
 
 for _kind, _what in KINDS.items():

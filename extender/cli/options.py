@@ -16,12 +16,14 @@ from extender.config.model import SurefootConfig
 USAGE: Final = 2
 NOTHING_USABLE: Final = 3
 
+CONFIG_FILE: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 config_option: Callable[[_F], _F] = click.option(
     "--config",
     "config_path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=CONFIG_FILE,
     envvar="SUREFOOT_CONFIG",
     help="Configuration file; docs/configuration.md lists every field. [env: SUREFOOT_CONFIG]",
 )

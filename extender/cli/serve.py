@@ -9,12 +9,14 @@ import click
 from extender.cli import options
 
 
-@click.command("serve")
+@click.command("serve", short_help="Serve kube-scheduler.")
 @options.config_option
 @options.store_option
 @click.option("--bind", metavar="HOST:PORT", help="Address to listen on, instead of webhook.bind.")
 def command(config_path: Path | None, store_url: str | None, bind: str | None) -> None:
     """Serve /filter, /prioritize and /preempt to kube-scheduler, and /explain to people.
+
+    Exit code 0: ended by SIGTERM or SIGINT. 1: the address cannot be had. 2: usage.
 
     \b
     Example:
@@ -22,5 +24,9 @@ def command(config_path: Path | None, store_url: str | None, bind: str | None) -
     """
     config = options.load_config(config_path, store__url=store_url, webhook__bind=bind)
     from extender import wiring  # noqa: PLC0415 - loads gunicorn and Flask, after the configuration is known to be sound
+    from extender.webhook.server import BindError  # noqa: PLC0415
 
-    wiring.serve(config)
+    try:
+        wiring.serve(config)
+    except BindError as error:
+        options.fail(str(error), code=1)

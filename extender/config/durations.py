@@ -41,3 +41,9 @@ def show(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0"
+
+
+def ago(age_s: float) -> str:
+    """An age for people, in whole seconds: `1m31s ago`."""
+    seconds = max(0, round(age_s))
+    return f"{show(seconds)} ago" if seconds else "0s ago"

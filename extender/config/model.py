@@ -9,14 +9,16 @@ import re
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_serializer, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from extender.config.policies import Duration, PolicySection, Section
-from scoring.xid.rules import rules_of
+from scoring.xid.rules import RuleError, rules_of
 
 API_VERSION: Final = "surefoot.dev/v1alpha1"
 KIND: Final = "SurefootConfig"
+_PASSWORD: Final = re.compile(r"(://[^:@/?]*):[^?\s]*@")
+_QUERY_PASSWORD: Final = re.compile(r"([?&]password=)[^&#]*")
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]*):(?P<port>\d{1,5})\Z")
 
 
@@ -135,7 +137,8 @@ class StoreConfig(_Documented):
     """The Redis or Valkey that holds the cache: one primary, or Sentinel; not Redis Cluster."""
 
     url: str = "redis://localhost:6379/0"
-    """`redis://`, `rediss://` (TLS) or `unix://`; ignored with `sentinel`."""
+    """`redis://`, `rediss://` (TLS) or `unix://`; ignored with `sentinel`. A password in it is never
+    printed."""
     sentinel: SentinelConfig | None = None
     """Ask these Sentinels for the primary instead of using `url`."""
     username: str | None = None
@@ -144,6 +147,10 @@ class StoreConfig(_Documented):
     """File that holds the password; read again at every connection, so it can be rotated."""
     tls: TlsConfig | None = None
     """TLS settings; with `sentinel` their presence turns TLS on."""
+
+    @field_serializer("url", when_used="json")
+    def _without_password(self, url: str) -> str:
+        return _QUERY_PASSWORD.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
     @field_validator("url")
     @classmethod
@@ -180,5 +187,12 @@ class SurefootConfig(_Documented):
     @field_validator("xid")
     @classmethod
     def _rules(cls, value: dict[str, str]) -> dict[str, str]:
-        rules_of(value)
+        problems = []
+        for code, word in value.items():
+            try:
+                rules_of({code: word})
+            except RuleError as error:
+                problems.append(str(error))
+        if problems:
+            raise ValueError("\n".join(problems))
         return value

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, create_model
+from pydantic.fields import FieldInfo
 
 from extender.config import durations
 from scoring.policy import Policy
@@ -86,33 +88,42 @@ def _value(kind: type[Any], section: Section) -> Any:
     return kind(**found)
 
 
-def undotted(raw: object) -> object:
+def undotted(raw: Mapping[object, Any]) -> tuple[dict[object, Any], list[str]]:
     """`{"gang.suspect": x}` as `{"gang": {"suspect": x}}`: both ways of writing are accepted.
 
-    Raises:
-        ValueError: where both ways name the same field.
+    Beside it the paths of the fields that both ways name; the first of the two stays.
     """
-    if not isinstance(raw, dict):
-        return raw
     nested: dict[object, Any] = {}
+    twice: list[str] = []
     for key, value in raw.items():
-        if not isinstance(key, str) or "." not in key:
-            _put(nested, key, value)
-            continue
-        head, rest = key.split(".", 1)
-        _put(nested, head, undotted({rest: value}))
-    return nested
+        head, *rest = key.split(".") if isinstance(key, str) else [key]
+        whole = value
+        for part in reversed(rest):
+            whole = {part: whole}
+        _merge(nested, (head,), whole, twice)
+    return nested, twice
 
 
-def _put(nested: dict[object, Any], key: object, value: object) -> None:
-    there = nested.get(key)
+def _merge(
+    into: dict[object, Any], path: tuple[object, ...], value: object, twice: list[str]
+) -> None:
+    key = path[-1]
+    there = into.get(key)
     if isinstance(there, dict) and isinstance(value, dict):
         for inner, each in value.items():
-            _put(there, inner, each)
-    elif key in nested:
-        raise ValueError(f"{key} is given twice")
+            _merge(there, (*path, inner), each, twice)
+    elif key in into:
+        twice.append(".".join(map(str, path)))
     else:
-        nested[key] = value
+        into[key] = dict(value) if isinstance(value, dict) else value
+
+
+def section_of(spec: FieldInfo) -> type[BaseModel] | None:
+    """The section that a field holds, where it holds one."""
+    for hint in (spec.annotation, *typing.get_args(spec.annotation)):
+        if isinstance(hint, type) and issubclass(hint, BaseModel):
+            return hint
+    return None
 
 
 def choices(hint: object) -> tuple[str, ...]:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from extender.config import durations
 from extender.demo.day import Watch
 from extender.demo.decisions import Explained
 from extender.demo.faults import HOUR_S, MINUTE_S, Kind
@@ -21,7 +23,8 @@ from extender.demo.tally import Glance
 
 GPU_CHARACTERS: Final = 12
 """Enough of a UUID to tell GPUs apart."""
-TITLES: Final = {"without": "without Surefoot", "with": "with Surefoot"}
+NARROW: Final = 104
+"""Columns of a terminal below which the bar leaves its place to the figures."""
 
 
 class Screen:
@@ -30,9 +33,11 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress = Progress(
-            TextColumn("{task.description:<17}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[now]}"),
+            TextColumn("{task.description:<7}"),
+            *([] if console.width < NARROW else [BarColumn(bar_width=24)]),
+            TextColumn(
+                "{task.fields[now]}", table_column=Column(no_wrap=True, overflow="ellipsis")
+            ),
             console=console,
             disable=not console.is_terminal,
         )
@@ -58,7 +63,7 @@ class Screen:
 
     def watch(self, which: str, day_s: float) -> Watch | None:
         """Who is told of the progress of one of the two runs."""
-        task = self._progress.add_task(TITLES[which], total=day_s, now="")
+        task = self._progress.add_task(which, total=day_s, now="")
 
         def show(glance: Glance) -> None:
             self._progress.update(task, completed=glance.time_s, now=_now(glance))
@@ -88,16 +93,15 @@ class Screen:
             self._line(f"parts: {parts}")
         for each in told["evidence"][:3]:
             place = (each["gpu"] or "node")[:GPU_CHARACTERS]
-            age = "" if each["age_s"] is None else f" ({each['age_s']:.0f} s ago)"
+            age = "" if each["age_s"] is None else f" ({durations.ago(each['age_s'])})"
             self._line(f"{place} {each['cause']}{age}: {each['value']}")
         if not fits:
             self._line(f"what to do: {told['advice']}")
         self._line(explained.summary, style="dim")
 
     def _line(self, text: str, style: str = "") -> None:
-        """One line of detail, cut where the terminal ends."""
-        shown = Text(f"    {text}", style=style)
-        self._console.print(shown, no_wrap=True, overflow="ellipsis")
+        """A detail, indented on each of its lines."""
+        self._console.print(Padding(Text(text, style=style), (0, 0, 0, 4), expand=False))
 
 
 def clock(time_s: float) -> str:
@@ -107,9 +111,9 @@ def clock(time_s: float) -> str:
 
 def _now(glance: Glance) -> str:
     return (
-        f"{clock(glance.time_s)}  {glance.gangs_started:3d} gangs started,"
-        f" {glance.gangs_on_degraded:2d} on a degraded GPU, {glance.waiting:2d} jobs waiting,"
-        f" {glance.utilisation_ratio:4.0%} in use, {glance.gpu_hours_lost:5.0f} GPU h lost"
+        f"{clock(glance.time_s)} {glance.gangs_started:3d} gangs,"
+        f" {glance.gangs_on_degraded:2d} on bad GPUs, {glance.waiting:2d} waiting,"
+        f" {glance.utilisation_ratio:3.0%} used, {glance.gpu_hours_lost:4.0f} GPU h lost"
     )
 
 

@@ -54,10 +54,15 @@ def report(data: bytes) -> dict[str, Any] | None:
 
 
 def render(answer: Mapping[str, Any]) -> str:
-    """The same for people: a line for each set, then what may go wrong."""
+    """The same for people: how many sets, a line for each, then what may go wrong."""
     if answer["possible"] is None:
         return f"unknown: any set may come (over {MAX_PARTITIONS:,} ways to part the free GPUs)"
-    lines = ["GPUs " + " ".join(map(str, each)) for each in answer["possible"]]
+    sets = answer["possible"]
+    if len(sets) == 1:
+        lines = ["one set of GPUs may be handed out:"]
+    else:
+        lines = [f"{len(sets)} sets of GPUs, one of which may be handed out:"] if sets else []
+    lines += ["  " + " ".join(map(str, each)) for each in sets]
     if answer["may_fail"]:
         lines.append("may fail: some order of the free GPUs makes the plugin return a nil device")
     return "\n".join(lines or ["no set: more GPUs are asked for than are available"])

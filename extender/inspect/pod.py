@@ -6,7 +6,7 @@ whatever is no Pod is refused with a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +28,13 @@ MAX_BYTES: Final = 2 * 1024 * 1024
 MAX_VALUES: Final = 200_000
 """Values of one document with its aliases written out."""
 
+MAX_KINDS: Final = 4
+"""Kinds that are named where there is no Pod among them."""
+_TEMPLATED: Final = frozenset(
+    ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
+)
+"""Kinds that make Pods of a template; others are known to their users."""
+
 
 class ManifestError(ValueError):
     """Input that holds no readable Pod; the message is one sentence."""
@@ -48,9 +55,10 @@ class _Loader(SafeLoader):
 
 def read_pod(data: bytes) -> Pod:
     """The one Pod in `data`, or `ManifestError`. Documents of other kinds beside it are skipped."""
-    pods = [document for document in _objects(data) if _is_pod(document)]
+    found = [document for document in _objects(data) if document is not None]
+    pods = [document for document in found if _is_pod(document)]
     if len(pods) != 1:
-        raise ManifestError(f"one Pod is expected, found {len(pods)}")
+        raise ManifestError(f"one Pod is expected, found {_told(len(pods), found)}")
     try:
         return msgspec.convert(pods[0], Pod)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -115,6 +123,21 @@ def _report(
         "notes": notes or [],
         "problems": problems or [],
     }
+
+
+def _told(pods: int, found: Sequence[Any]) -> str:
+    """What was found instead of one Pod."""
+    if pods:
+        return f"{pods}"
+    kinds = dict.fromkeys(map(_kind, found))
+    hint = "; take a Pod that it made" if kinds.keys() & _TEMPLATED else ""
+    return f"{', '.join(list(kinds)[:MAX_KINDS])}{hint}" if kinds else "nothing"
+
+
+def _kind(document: Any) -> str:
+    """The kind that a document names, as far as it does."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    return kind[:64] if isinstance(kind, str) and kind.isalnum() else "something without a kind"
 
 
 def _is_pod(document: Any) -> bool:

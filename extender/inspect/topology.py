@@ -51,10 +51,12 @@ def render(answer: dict[str, Any]) -> str:
     grouped: dict[str, list[str]] = {}
     for pair, word in answer["links"].items():
         grouped.setdefault(word, []).append(pair)
-    lines += [f"{word:<5} {len(pairs)} pairs: {' '.join(pairs)}" for word, pairs in grouped.items()]
+    for word, pairs in grouped.items():
+        count = "1 pair" if len(pairs) == 1 else f"{len(pairs)} pairs"
+        lines.append(f"{word:<5} {count}: {' '.join(pairs)}")
     lines += [f"NVLink island: {' '.join(island)}" for island in answer["nvlink_islands"]]
     lines += [f"problem: {problem}" for problem in answer["problems"]]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _decoded(data: bytes) -> str:

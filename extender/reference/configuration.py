@@ -14,6 +14,7 @@ from extender.config import durations, load, policies
 from extender.config.model import SurefootConfig
 from extender.reference.markdown import HEAD, table
 from scoring.policy import DEFAULT, settings
+from scoring.xid.rules import EFFECTS
 
 _INTRODUCTION: Final = """\
 # Configuration
@@ -79,7 +80,7 @@ def _about(path: tuple[str, ...]) -> str:
     for part in path:
         specs = section.model_fields
         spec = next(each for name, each in specs.items() if part in (each.alias, name))
-        section = load.section_of(spec) or section
+        section = policies.section_of(spec) or section
     return " ".join((section.__doc__ or "").split())
 
 
@@ -98,6 +99,8 @@ def _allowed(path: tuple[str, ...], spec: FieldInfo) -> str:
         return ", ".join(f"`{word}`" for word in words)
     if typing.get_origin(hint) is tuple:
         return "list of texts"
+    if typing.get_origin(hint) is dict:
+        return f"map of a code to {', '.join(f'`{word}`' for word in EFFECTS)}"
     if hint is bool:
         return "`true`, `false`"
     low, high = _bounds(path, spec)

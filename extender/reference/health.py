@@ -178,6 +178,8 @@ Nobody sends these: whoever reads a [Node document](documents.md) derives them, 
 `links`, `fabric` and `sampledAgo`, and `{rejections.CAUSE}` from [Rejections](operations.md#rejections) of pods
 on the node. They are over when the documents no longer give reason for them.
 A GPU whose `sampledAgo` is {durations.show(DEFAULT.stale_after_s)} or more carries the cause `stale` with state `UNKNOWN`.
+There are two of that name: the one of the catalogue above, which is made of readings, is `UNMONITORED`
+until `policy.unknownAfter`, and `UNKNOWN` from then on.
 
 {table(heads, rows)}"""
 

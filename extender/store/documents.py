@@ -19,12 +19,32 @@ from extender.store import schema, text, values
 from extender.store.errors import DocumentError, from_validation
 from extender.store.schema import API_GROUP, API_VERSION, SHAPES, Kind
 from extender.store.values import Value
+from scoring.model import BreakerState, Convention, OverrideVerdict
 
 S = TypeVar("S")
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of one document: 128 GPUs with their links and some hundred causes each fit."""
 _ORDER: Final = ("epoch", "seq")
+_HEADER: Final = ("apiVersion", "kind", "metadata")
+_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.NODE: (),
+    Kind.ALLOCATION: ("uid", "resource"),
+    Kind.GANG: ("key",),
+    Kind.OVERRIDE: ("target",),
+    Kind.BREAKER: ("pool",),
+    Kind.REJECTION: ("node", "owner", "at"),
+}
+"""The fields that tell documents of a kind apart, beside `metadata`."""
+_REST: Final[Mapping[Kind, Mapping[str, Any]]] = {
+    Kind.NODE: {"gpus": []},
+    Kind.ALLOCATION: {"node": "x", "pod": "x", "namespace": "x", "count": 0},
+    Kind.GANG: {"convention": Convention.SUREFOOT.value},
+    Kind.OVERRIDE: {"verdict": OverrideVerdict.DENY.value, "who": "x", "why": "x"},
+    Kind.BREAKER: {"state": BreakerState.CLOSED.value},
+    Kind.REJECTION: {"reason": "x"},
+}
+"""Stands for what a document need not say only to be named."""
 _NO_TIME: Final = "1970-01-01T00:00:00Z"
 """Stands for a time that is not known yet."""
 
@@ -65,22 +85,60 @@ class Document:
         return check({**self.body, "at": time})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What tells a document from all others: enough to remove it."""
+
+    kind: Kind
+    id: str
+
+
 def parse(content: str | bytes, source: str = "-") -> list[Document]:
     """Every document of a YAML or JSON text, in its order; `source` names it in errors.
 
     Raises:
         DocumentError: the first thing that is wrong, with place and path.
     """
+    return [check(body, place) for place, body in bodies(content, source)]
+
+
+def bodies(content: str | bytes, source: str = "-") -> list[tuple[str, Any]]:
+    """Each document of a text as plain values, unchecked, after its place in the text.
+
+    Raises:
+        DocumentError: the text is neither YAML nor JSON, or a List has no items.
+    """
     try:
         found = text.read(content.encode() if isinstance(content, str) else content)
     except (DocumentError, UnicodeEncodeError) as error:
         raise DocumentError(str(error), where=source) from error
     return [
-        check(body, place)
+        each
         for position, document in enumerate(found, start=1)
         if document is not None
-        for place, body in _flat(document, f"{source} document {position}".strip())
+        for each in _flat(document, f"{source} document {position}".strip())
     ]
+
+
+def identify(body: Any, where: str = "") -> Identity:
+    """What the document that `body` is, or only names, is told apart by.
+
+    A Node may say its name alone, an Allocation `uid` and `resource`, and so on; a Rejection must
+    say `at`.
+
+    Raises:
+        DocumentError: with place and path.
+    """
+    label = where
+    try:
+        label = f"{where} {_label(body)}".strip()
+        header = _convert(body, schema.Header)
+        kind = _kind(header.api_version, header.kind)
+        said = {field: body[field] for field in (*_HEADER, *_KEYS[kind]) if field in body}
+        value = values.of(_convert({**_REST[kind], **said}, SHAPES[kind]))
+    except DocumentError as error:
+        raise error.at(label) from error
+    return Identity(kind=kind, id=values.identity(value))
 
 
 def check(body: Any, where: str = "") -> Document:

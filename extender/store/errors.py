@@ -9,6 +9,8 @@ from typing import Final, Self
 
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
 
+from extender.store.schema import ADVICE
+
 
 class StoreError(Exception):
     """The cache cannot be reached, or does not answer as it should."""
@@ -79,6 +81,16 @@ _PATH: Final = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`\Z")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<field>[^`]+)`\Z")
 _EXPECTED: Final = re.compile(r"Expected `(?P<want>[^`]+)`(?P<rest>.*)\Z", re.DOTALL)
 _GOT: Final = re.compile(r", got `(?P<got>[^`]+)`")
+_BOUNDS: Final = (
+    (re.compile(r" of length >= 1\Z"), " that is not empty"),
+    (re.compile(r" of length >= (\d+)\Z"), r" of \1 or more"),
+    (re.compile(r" of length <= (\d+)\Z"), r" of \1 or less"),
+    (re.compile(r" >= (-?\d+)\Z"), r", \1 or more"),
+    (re.compile(r" <= (-?\d+)\Z"), r", \1 or less"),
+    (re.compile(r" with a timezone component\Z"), " with a zone, like 2026-11-29T18:50:00Z"),
+)
+_NO_TIME: Final = "Invalid RFC3339 encoded datetime"
+_ADVICE: Final = {f" matching regex {pattern!r}": told for pattern, told in ADVICE.items()}
 
 
 def from_validation(message: str) -> DocumentError:
@@ -91,8 +103,14 @@ def from_validation(message: str) -> DocumentError:
     text = message[: found.start()] if found else message
     if missing := _MISSING.match(text):
         return DocumentError("missing", path=f"{path}.{missing['field']}".lstrip("."))
+    if text == _NO_TIME:
+        return DocumentError("expected an RFC 3339 time, like 2026-11-29T18:50:00Z", path=path)
     if expected := _EXPECTED.match(text):
+        if advice := _ADVICE.get(expected["rest"]):
+            return DocumentError(advice, path=path)
         rest = _GOT.sub(lambda got: f", got {_TYPES.get(got['got'], got['got'])}", expected["rest"])
+        for bound, shown in _BOUNDS:
+            rest = bound.sub(shown, rest)
         wanted = " or ".join(_TYPES.get(want, want) for want in expected["want"].split(" | "))
         return DocumentError(f"expected {wanted}{rest}", path=path)
     return DocumentError(text, path=path)

@@ -6,6 +6,7 @@ grow within a major version. What types cannot say is checked in `values`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
@@ -32,8 +33,21 @@ class Kind(StrEnum):
     REJECTION = "Rejection"
 
 
-Name = Annotated[str, Meta(max_length=253, pattern=r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$")]
-Word = Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_NAME: Final = r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$"
+_PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
+_KEY: Final = r"^[^/\s]+/\S+$"
+_TARGET: Final = r"^(gpu|node)/[^/\s]+$"
+
+ADVICE: Final[Mapping[str, str]] = {
+    _NAME: "write a name of letters, digits and - _ . : between them",
+    _PRINTABLE: "write it on one line, without control characters",
+    _KEY: "write it like <namespace>/<name>",
+    _TARGET: "write it like gpu/<uuid> or node/<name>",
+}
+"""How to write what a pattern asks for."""
+
+Name = Annotated[str, Meta(max_length=253, pattern=_NAME)]
+Word = Annotated[str, Meta(min_length=1, max_length=512, pattern=_PRINTABLE)]
 Text = Annotated[str, Meta(max_length=8192)]
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Time = Annotated[datetime, Meta(tz=True)]
@@ -136,7 +150,7 @@ class AllocationDoc(Named, frozen=True, kw_only=True, rename="camel"):
 class GangDoc(Named, frozen=True, kw_only=True, rename="camel"):
     """One gang; `key` is `namespace/name`."""
 
-    key: Annotated[str, Meta(max_length=512, pattern=r"^[^/\s]+/\S+$")]
+    key: Annotated[str, Meta(max_length=512, pattern=_KEY)]
     convention: str
     uid: Word | None = None
     min: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
@@ -147,7 +161,7 @@ class GangDoc(Named, frozen=True, kw_only=True, rename="camel"):
 class OverrideDoc(Named, frozen=True, kw_only=True, rename="camel"):
     """An operator's word; `until` missing: until removed."""
 
-    target: Annotated[str, Meta(max_length=512, pattern=r"^(gpu|node)/[^/\s]+$")]
+    target: Annotated[str, Meta(max_length=512, pattern=_TARGET)]
     verdict: str
     who: Word
     why: Word

@@ -13,7 +13,7 @@ from extender.store.connect import StoreSettings, connect
 from extender.store.documents import Document
 from extender.store.errors import StoreError, reaching
 from extender.store.schema import Kind
-from extender.store.scripts import Scripts, Stored, stored
+from extender.store.scripts import FIELDS, Scripts, Stored, stored
 from scoring.model import NodeName, Override, Rejection
 
 T = TypeVar("T")
@@ -89,6 +89,20 @@ class Writer:
         for batch in _batches(nodes):
             with reaching(self._server):
                 self._scripts.stamp(batch, sampled_ms_ago=round(sampled_s_ago * 1000))
+
+    def missing(self, documents: Sequence[Document]) -> list[Document]:
+        """Those of `documents` that the cache does not hold.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        lost: list[Document] = []
+        for batch in _batches(documents):
+            with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
+                for document in batch:
+                    pipe.hexists(FIELDS[document.kind].name, document.id)
+                lost += [each for each, held in zip(batch, pipe.execute(), strict=True) if not held]
+        return lost
 
     def next_epoch(self, node: NodeName) -> int:
         """The epoch of an agent that starts on `node` now.

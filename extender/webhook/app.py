@@ -246,7 +246,7 @@ def _problem(code: int, sentence: str) -> Response:
 
 def _refused(error: HTTPException) -> Response:
     sentences = {
-        404: "no such path; Surefoot serves /filter /prioritize /preempt /explain /livez /readyz /metrics /version",
+        404: "no such path; Surefoot serves /filter /prioritize /preempt /explain /livez /readyz /healthz /metrics /version",
         405: "this path takes another method",
         413: f"the body is larger than {LARGEST_BODY >> 20} MiB",
     }

@@ -7,6 +7,7 @@ because those started before the fork would die with it.
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -17,6 +18,8 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from extender.config.model import address
 
 STALL_S: Final = 10.0
 """How long a client may pause within a body or an answer before it loses its thread."""
@@ -74,6 +77,26 @@ def _bound_stalls(_worker: Any, request: Any) -> None:
     request.unreader.sock.settimeout(STALL_S)
 
 
+class BindError(Exception):
+    """The address cannot be had: another process listens there, or it is not this machine's."""
+
+
+def check_free(bind: str) -> None:
+    """Find out at once whether `bind` can be had: gunicorn tries for seconds, a log line each.
+
+    Raises:
+        BindError: with a sentence.
+    """
+    host, port = address(bind)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise BindError(f"cannot listen on {bind}: {error.strerror}") from error
+
+
 class Server(BaseApplication):  # type: ignore[misc]
     """The gunicorn around the app that `build` makes inside the worker."""
 
@@ -91,6 +114,15 @@ class Server(BaseApplication):  # type: ignore[misc]
         self._started = started
         self._stopped = stopped
         super().__init__()
+
+    def run(self) -> None:
+        """Serve until a signal ends it.
+
+        Raises:
+            BindError: before anything started.
+        """
+        check_free(self._bind)
+        super().run()
 
     def load_config(self) -> None:  # noqa: D102
         for name, value in SETTINGS.items():

@@ -32,7 +32,7 @@ class Clear(StrEnum):
     LEVEL = "level"
     """`cleanPolls` clean polls that span the exit delay of flap damping."""
     RATE = "rate"
-    """Below `rateClearRatio` of the trip level for `rateClearS`."""
+    """Below `rateClearRatio` of the trip level for `rateClear`."""
     WINDOW = "window"
     """Nothing more in the pattern's window."""
     SAMPLE = "sample"

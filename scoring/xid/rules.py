@@ -13,7 +13,7 @@ RECORD: Final = "RECORD"
 """The word for `no effect on the state`."""
 
 _ID: Final = re.compile(r"(?:xid|sxid)\.[1-9]\d{0,5}\Z")
-_ALLOWED: Final[Mapping[str, Health | None]] = {
+EFFECTS: Final[Mapping[str, Health | None]] = {
     RECORD: None,
     **{
         state.name: state
@@ -26,6 +26,7 @@ _ALLOWED: Final[Mapping[str, Health | None]] = {
         )
     },
 }
+"""What a site may write; None: no effect."""
 AUTHORITY: Final = "xid.154"
 """The code that carries the driver's own verdict."""
 
@@ -72,7 +73,7 @@ def rules_of(words: Mapping[str, str]) -> Rules:
             raise RuleError(code, "is not a code; write xid.N or sxid.N")
         if code == AUTHORITY:
             raise RuleError(code, "carries the driver's own verdict and cannot be overridden")
-        if word.upper() not in _ALLOWED:
-            raise RuleError(code, f"{word} is not one of {', '.join(_ALLOWED)}")
-        overrides[code] = _ALLOWED[word.upper()]
+        if word.upper() not in EFFECTS:
+            raise RuleError(code, f"{word} is not one of {', '.join(EFFECTS)}")
+        overrides[code] = EFFECTS[word.upper()]
     return Rules(overrides=tuple(sorted(overrides.items())))

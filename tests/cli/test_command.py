@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -37,15 +38,15 @@ class TestHelp:
         told = surefoot("--help").stdout
         assert surefoot("-h").stdout == told
         assert all(f"\n  {name} " in told for name in COMMANDS)
+        assert "..." not in told.partition("Commands:")[2]
 
     @pytest.mark.parametrize("name", COMMANDS)
     def test_every_subcommand_has_help(self, surefoot: Surefoot, name: str) -> None:
-        """With a first sentence, and an example where it is no group."""
+        """With a first sentence and an example."""
         told = surefoot(name, "--help")
         assert told.exit_code == 0
         assert told.stdout.startswith(f"Usage: surefoot {name}")
-        if name not in ("get", "inspect"):
-            assert f"surefoot {name}" in told.stdout.partition("Example:")[2]
+        assert f"surefoot {name}" in told.stdout.partition("Example:")[2]
 
     def test_the_version_is_told(self, surefoot: Surefoot) -> None:
         """As `surefoot, version X`."""
@@ -132,6 +133,22 @@ class TestCheckConfig:
         result = surefoot("check-config", str(file), WEBHOOK__MOOD="good")
         assert (result.exit_code, "SUREFOOT_WEBHOOK__MOOD" in result.stderr) == (2, True)
 
+    def test_a_dash_is_standard_input(self, surefoot: Surefoot) -> None:
+        """As for every other file."""
+        good = surefoot("check-config", "-", stdin=GOOD)
+        assert (good.exit_code, yaml.safe_load(good.stdout)["webhook"]["mode"]) == (0, "enforce")
+        bad = surefoot("check-config", "-", stdin="webhook: {narow: 3}")
+        assert (bad.exit_code, "webhook.narow: no such field" in bad.stderr) == (2, True)
+        broken = surefoot("check-config", "-", stdin="a: [")
+        assert broken.stderr.startswith("error: - (line 1): not YAML: ")
+
+    def test_a_password_is_not_printed(self, surefoot: Surefoot) -> None:
+        """What is printed is pasted into issues."""
+        told = surefoot("check-config", "-", stdin="", STORE__URL="redis://u:secret@cache/1")
+        assert told.exit_code == 0
+        assert "secret" not in told.stdout
+        assert "redis://u:***@cache/1" in told.stdout
+
     def test_a_file_that_is_not_there_is_usage(self, surefoot: Surefoot) -> None:
         """Exit code 2, with its name."""
         result = surefoot("check-config", "nowhere.yaml")
@@ -171,6 +188,15 @@ class TestServe:
         file.write_text(GOOD)
         assert surefoot("serve", CONFIG=str(file)).exit_code == 0
         assert started[0].webhook.mode.value == "enforce"
+
+    def test_a_port_in_use_is_one_sentence_at_once(self, surefoot: Surefoot) -> None:
+        """Exit code 1, before a thread or a worker is started."""
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            running = surefoot.process("serve", "--bind", address)
+            told, errors = running.communicate(timeout=20)
+        assert (running.returncode, told) == (1, "")
+        assert errors == f"error: cannot listen on {address}: Address already in use\n"
 
     @pytest.mark.parametrize("bind", ["nowhere", "127.0.0.1", "127.0.0.1:99999", "a b:1"])
     def test_a_wrong_address_is_told_before_anything_starts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,25 @@ def test_people_get_a_sentence_then_each_node_vetoed_ones_first(
     assert "sick: a GPU that the pod may get needs a reset" in lines
     assert "    GPU-sick-3 xid.48: double-bit error" in lines
     assert "denied by oncall: burns" in result.stdout
+
+
+def test_a_word_on_a_node_is_told_once(surefoot: Surefoot, writer: Writer) -> None:
+    """It is one word, whatever the number of GPUs; a word on one GPU names that."""
+    word = {"verdict": "deny", "who": "lab", "why": "loan"}
+    writer.put([paper("Override", target="gpu/GPU-denied-2", **word)])
+    _, told = explained(surefoot, GANG_8, "denied")
+    words = [(each["gpu"], each["value"]) for each in told["nodes"]["denied"]["evidence"]]
+    assert words == [
+        (None, "denied by oncall: burns"),
+        ("GPU-denied-2", "denied by lab: loan"),
+    ]
+
+
+def test_ages_are_told_as_get_tells_them(surefoot: Surefoot, writer: Writer) -> None:
+    """Hours and minutes, no thousands of seconds."""
+    writer.put([node_paper("quiet")], sampled_s_ago=5191)
+    result = surefoot("explain", "--pod", "-", "quiet", stdin=json.dumps(GANG_8))
+    assert re.search(r"telemetry: last full sample, 1h26m3\ds ago$", result.stdout, re.MULTILINE)
 
 
 def test_tools_get_the_shape_of_the_webhooks_explain(surefoot: Surefoot) -> None:
@@ -113,8 +133,8 @@ def test_the_configuration_counts(surefoot: Surefoot) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "one Pod is expected, found 0"),
-        ("kind: Node\nmetadata: {name: x}", "one Pod is expected, found 0"),
+        ("", "one Pod is expected, found nothing"),
+        ("kind: Node\nmetadata: {name: x}", "one Pod is expected, found Node"),
         ("a: [", "neither JSON nor YAML"),
         ("kind: Pod\nspec: []", "the Pod is malformed"),
         (json.dumps({"kind": "Pod", **pod("-1")}), "is negative"),

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from commands import Surefoot
-from papers import node_paper, paper
+from papers import node_body, node_paper, paper
 from redis import Redis
 
-from extender.store import keys
+from extender.store import documents, keys
 from extender.store.writer import Writer
 
 
@@ -116,8 +116,18 @@ def test_gpus_are_a_table_too(surefoot: Surefoot) -> None:
     assert narrow[0].split() == ["NODE", "INDEX", "STATE", "CAUSES", "HELD", "UUID"]
     assert [line.split()[4] for line in narrow[1:]] == ["yes"] * 2 + ["no"] * 6
     wide = surefoot("get", "gpus", "sick", "-o", "wide").stdout
+    assert "MIG" in wide.splitlines()[0].split()
     assert "double-bit error" in wide
     assert "denied by oncall: burns" in wide
+
+
+def test_a_gpu_that_is_split_shows_it(surefoot: Surefoot, writer: Writer) -> None:
+    """It is no whole GPU, whatever its state."""
+    gpus = [{"uuid": f"GPU-{i}", "index": i, "mig": i == 1} for i in range(2)]
+    writer.put([documents.check({**node_body("split"), "gpus": gpus, "links": {}})])
+    head, *lines = surefoot("get", "gpus", "split", "-o", "wide").stdout.splitlines()
+    at = head.index("MIG")
+    assert [line[at:].split()[0] for line in lines] == ["no", "yes"]
 
 
 def test_what_is_in_quarantine_is_told_beside_the_answer(surefoot: Surefoot, client: Redis) -> None:

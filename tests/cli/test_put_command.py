@@ -13,7 +13,7 @@ import yaml
 from commands import Surefoot
 from papers import node_body
 from redis import Redis
-from servers import eventually
+from servers import Cache, eventually
 
 from extender.store import keys
 
@@ -146,9 +146,76 @@ def test_a_document_that_cannot_be_used_is_named_by_its_path_and_nothing_is_stor
     assert client.hlen(keys.NODES.name) == 0
 
 
-def test_nothing_to_put_is_no_error(surefoot: Surefoot) -> None:
-    """An empty file is an empty fleet."""
-    assert surefoot("put", "-", stdin="").exit_code == 0
+def test_every_bad_document_of_a_file_is_told(surefoot: Surefoot, client: Redis) -> None:
+    """One line each, so that a file is mended in one go."""
+    text = yaml.safe_dump_all(
+        [{**node_body("a"), "gpus": "many"}, node_body("b"), {**ALLOCATION, "count": -1}, "text"]
+    )
+    result = surefoot("put", "-", stdin=text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line.partition(": ")[2] for line in result.stderr.splitlines()] == [
+        "- document 1 (Node a): gpus: expected a list, got text",
+        "- document 3 (Allocation): count: expected a whole number, 0 or more",
+        "- document 4: expected a mapping, got text",
+    ]
+    assert client.hlen(keys.NODES.name) == 0
+
+
+def test_a_name_is_enough_to_delete(surefoot: Surefoot, client: Redis) -> None:
+    """Kind and name of a node; who lost the file need not write it again."""
+    surefoot("put", "-", stdin=json.dumps(node_body("a")))
+    least = "{apiVersion: surefoot.dev/v1, kind: Node, metadata: {name: a}}"
+    gone = surefoot("put", "-", "--delete", stdin=least)
+    assert (gone.exit_code, gone.stdout) == (0, "Node a deleted\n")
+    assert client.hlen(keys.NODES.name) == 0
+
+
+def test_to_hold_and_to_delete_is_usage(offline: Surefoot) -> None:
+    """Nobody can mean both."""
+    result = offline("put", "-", "--hold", "--delete", stdin=json.dumps(node_body("a")))
+    assert (result.exit_code, "take one of them" in result.stderr) == (2, True)
+
+
+def other(kind: str, **fields: Any) -> str:
+    """A document of another kind."""
+    return json.dumps({"apiVersion": "surefoot.dev/v1", "kind": kind, **fields})
+
+
+WORD = {"target": "node/x", "verdict": "deny", "who": "me", "why": "smoke"}
+PAST = "2020-01-01T00:00:00Z"
+IDLE_CAUSE = [{"id": "xid.48", "state": "HEALTHY"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (other("Breaker", pool="a", state="frozen"), "Breaker a: frozen without until changes"),
+        (other("Breaker", pool="a", state="open", until=PAST), "Breaker a: its until is past"),
+        (other("Override", **WORD, until=PAST), "Override node/x: its until is past"),
+        (json.dumps(node_body("a", causes=IDLE_CAUSE)), "Node a: cause xid.48 has state HEALTHY"),
+        (json.dumps(node_body("a", links={"GPU0-GPU9": "NV18"})), "Node a: links name GPU9, which"),
+        ("", "-: no document in it"),
+    ],
+    ids=["frozen", "breaker", "override", "healthy", "link", "empty"],
+)
+def test_what_changes_nothing_is_noted(surefoot: Surefoot, text: str, note: str) -> None:
+    """It is stored, since it is allowed; on standard error stands why nothing will come of it."""
+    result = surefoot("put", "-", stdin=text)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"note: {note}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_means_something_is_not_noted(surefoot: Surefoot) -> None:
+    """A good fleet is quiet."""
+    text = "\n".join(
+        [
+            json.dumps(node_body("a", sick={1: "FAILED"})),
+            other("Override", **WORD),
+            other("Breaker", pool="a", state="frozen", until="2100-01-01T00:00:00Z"),
+        ]
+    )
+    assert surefoot("put", "-", stdin=text).stderr == ""
 
 
 def test_a_file_that_is_not_there_is_usage(surefoot: Surefoot) -> None:
@@ -169,7 +236,7 @@ def test_hold_stamps_until_ctrl_c(surefoot: Surefoot, client: Redis, tmp_path: P
     """Without an agent a node would be stale after a minute; Ctrl-C is the way out, exit code 0."""
     file = tmp_path / "node.json"
     file.write_text(json.dumps(node_body("a")))
-    faster = "from extender.cli import put; put.STAMP_EVERY_S = 0.05"
+    faster = "from extender.cli import hold; hold.EVERY_S = 0.05"
     holding = surefoot.process("put", str(file), "--hold", "--seen-ago", "90s", code=faster)
     try:
         eventually(
@@ -186,26 +253,59 @@ def test_hold_stamps_until_ctrl_c(surefoot: Surefoot, client: Redis, tmp_path: P
     assert "Ctrl-C ends it" in told
 
 
-def test_a_hold_that_loses_its_cache_says_so(
+def test_a_hold_outlives_its_cache(cache: Cache, tmp_path: Path) -> None:
+    """A cache that dies and comes back empty gets every document again; each turn is told once."""
+    file = tmp_path / "node.json"
+    file.write_text(f"{json.dumps(node_body('a'))}\n{json.dumps(ALLOCATION)}")
+    faster = "from extender.cli import hold; hold.EVERY_S = hold.FIRST_RETRY_S = 0.05"
+    with Redis(port=cache.port) as client:
+        surefoot = Surefoot(f"redis://127.0.0.1:{cache.port}/0")
+        holding = surefoot.process("put", str(file), "--hold", code=faster)
+        assert holding.stderr is not None
+        try:
+            eventually(lambda: client.hexists(keys.SEEN.name, "a"), "the documents")
+            cache.kill()
+            assert "trying again" in holding.stderr.readline()
+            cache.start()
+            assert holding.stderr.readline() == "the cache takes writes again\n"
+            eventually(lambda: client.hlen(keys.ALLOCATIONS.name) == 1, "the documents again")
+            assert age_s(client, "a") < 5
+            assert [holding.stderr.readline() for _ in range(2)] == [
+                "Node a was gone, stored again\n",
+                "Allocation u/nvidia.com/gpu was gone, stored again\n",
+            ]
+            holding.send_signal(signal.SIGINT)
+            assert holding.wait(10) == 0
+            assert holding.stderr.read() == ""
+        finally:
+            holding.kill()
+            holding.communicate()
+
+
+def test_a_hold_brings_back_nothing_that_ends_by_itself(
     surefoot: Surefoot, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1, as for any failure of the cache; what was not stamped is not claimed."""
+    """An override that ran out stays out; pauses grow from a second to the usual one."""
+    pauses: list[float] = []
 
-    def spoilt(_seconds: float) -> None:
-        client.delete(keys.SEEN.name)
-        client.set(keys.SEEN.name, "junk")
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            client.delete(keys.NODES.name, keys.OVERRIDES.name)
+            client.set(keys.SEEN.name, "junk")
+        if len(pauses) == 8:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("extender.cli.put.time.sleep", spoilt)
-    result = surefoot("put", "-", "--hold", stdin=json.dumps(node_body("a")))
-    assert (result.exit_code, "the cache at" in result.stderr) == (1, True)
+    monkeypatch.setattr("extender.cli.hold.time.sleep", pause)
+    over = other("Override", **WORD, until="2100-01-01T00:00:00Z")
+    result = surefoot("put", "-", "--hold", stdin=f"{json.dumps(node_body('a'))}\n{over}")
+    assert result.exit_code == 0
+    assert pauses == [15.0, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0]
+    assert result.stderr.count("trying again") == 1
+    assert (client.hlen(keys.NODES.name), client.hlen(keys.OVERRIDES.name)) == (1, 0)
 
 
-def test_hold_ends_in_this_process_too(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between two stamps is an orderly end."""
-
-    def interrupted(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("extender.cli.put.time.sleep", interrupted)
-    result = surefoot("put", "-", "--hold", stdin=json.dumps(node_body("a")))
-    assert (result.exit_code, result.stderr) == (0, "")
+def test_without_a_node_there_is_nothing_to_hold(surefoot: Surefoot) -> None:
+    """It says so and ends."""
+    result = surefoot("put", "-", "--hold", stdin=json.dumps(ALLOCATION))
+    assert (result.exit_code, result.stderr) == (0, "note: no Node to hold\n")

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.config import durations, load, policies
+from extender.config import durations, load, policies, reading
 from extender.config.load import ConfigError
 from extender.config.model import Mode, SurefootConfig
 from scoring import policy as policy_of_scoring
@@ -104,7 +104,7 @@ def test_every_threshold_of_the_policy_can_be_set() -> None:
         ("webhook: {maxSnapshotAge: soon}", "webhook.maxSnapshotAge: 'soon' is no duration, write it like 300ms, 90s, 1m30s or 4h"),
         ("webhook: {bind: here}", "webhook.bind: 'here' is no address, write it like 127.0.0.1:8888 or [::1]:8888"),
         ("webhook: {bind: ':99999'}", "webhook.bind: ':99999' is no address, write it like 127.0.0.1:8888 or [::1]:8888"),
-        ("webhook: {narrow: -1}", "webhook.narrow: input should be greater than or equal to 0"),
+        ("webhook: {narrow: -1}", "webhook.narrow: -1 is not allowed, allowed is 0 or more"),
         ("store: {url: 'http://x'}", "store.url: must begin with redis://, rediss:// or unix:// and name a server"),
         ("store: {tls: {cert: a.pem}}", "store.tls: cert and key come together"),
         ("policy: {entrypolls: 3}", "policy.entrypolls: no such field, did you mean entryPolls?"),
@@ -156,7 +156,7 @@ def test_a_missing_file_and_a_huge_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load.load(tmp_path / "none.yaml", {})
     huge = tmp_path / "huge.yaml"
-    huge.write_bytes(b"#" * (load.LARGEST_BYTES + 1))
+    huge.write_bytes(b"#" * (reading.LARGEST_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than 1 MiB"):
         load.load(huge, {})
     binary = tmp_path / "binary.yaml"
@@ -191,3 +191,72 @@ def test_a_site_may_change_what_a_code_means(tmp_path: Path) -> None:
     assert load.rules_of(config).has("xid.63")
     (problem,) = _problems(tmp_path, "xid: {xid.63: SOMETHING}")
     assert problem.startswith("xid: xid.63:")
+
+
+EVERYWHERE = """\
+webhook: {mode: x}
+policy: {gang.suspect: 1, gang: {suspect: false}, entryPols: 3, cleanPolls: 0, staleAfter: 900s}
+xid: {xid.0: RECORD, xid.63: SOMETHING}
+store: {url: redis://cache}
+webhook: {narrow: -1}
+"""
+
+
+def test_mistakes_of_every_kind_are_told_beside_each_other(tmp_path: Path) -> None:
+    """Keys that stand twice, the policy's bounds and contradictions, XID rules and variables: none
+    hides another.
+    """
+    problems = _problems(tmp_path, EVERYWHERE, SUREFOOT_WEBHOOK__MOOD="good")
+    told = [problem.removeprefix(f"{tmp_path}/") for problem in problems]
+    assert [each.partition(", ")[0] for each in told] == [
+        "surefoot.yaml: line 5: key 'webhook' stands twice",
+        "policy.gang.suspect: is given twice",
+        "SUREFOOT_WEBHOOK__MOOD: no such setting",
+        "webhook.narrow: -1 is not allowed",
+        "xid: xid.0: is not a code; write xid.N or sxid.N",
+        "xid: xid.63: SOMETHING is not one of RECORD",
+        "policy.entryPols: no such field",
+        "policy.cleanPolls: 0 is out of range",
+        "policy.unknownAfter: must not be shorter than staleAfter",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("webhook: {schedulerNames: one}", "webhook.schedulerNames: 'one' is not allowed, allowed is a list of texts"),
+        ("webhook: {narrow: many}", "webhook.narrow: 'many' is not allowed, allowed is a whole number"),
+        ("webhook: {narrow: 1.5}", "webhook.narrow: 1.5 is not allowed, allowed is a whole number"),
+        ("webhook: {narrow: 999999}", "webhook.narrow: 999999 is not allowed, allowed is 100000 or less"),
+        ("webhook: 3", "webhook: 3 is not allowed, allowed is a mapping"),
+        ("store: {url: [x]}", "store.url: a list is not allowed, allowed is a text"),
+        ("store: {sentinel: {hosts: [], service: a}}", "store.sentinel.hosts: a list is not allowed, allowed is a list of 1 or more"),
+        ("store: {sentinel: {hosts: ['a:1'], service: ''}}", "store.sentinel.service: '' is not allowed, allowed is a text that is not empty"),
+        ("xid: [1]", "xid: a list is not allowed, allowed is a mapping"),
+        ("policy: [1]", "policy: a list is not allowed, allowed is a mapping"),
+        ("policy: {gang.suspect: maybe}", "policy.gang.suspect: 'maybe' is not allowed, allowed is true or false"),
+        ("policy: {rank.health: much}", "policy.rank.health: 'much' is not allowed, allowed is a number"),
+        ("policy: {blockingCauses: [1]}", "policy.blockingCauses.0: 1 is not allowed, allowed is a text"),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_is_told_in_plain_words(tmp_path: Path, text: str, told: str) -> None:
+    """What is allowed, in words of people and not of a library."""
+    assert _problems(tmp_path, text) == [told]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://u:secret@cache:1/2", "redis://u:***@cache:1/2"),
+        ("redis://:sec@ret@cache", "redis://:***@cache"),
+        ("rediss://cache/0?password=secret&db=1", "rediss://cache/0?password=***&db=1"),
+        ("unix://u:secret@/run/cache.sock", "unix://u:***@/run/cache.sock"),
+        ("redis://u@[::1]:6379/0?client_name=a@b", "redis://u@[::1]:6379/0?client_name=a@b"),
+        ("redis://cache:6379/0", "redis://cache:6379/0"),
+    ],
+)
+def test_a_password_is_used_and_never_printed(tmp_path: Path, url: str, shown: str) -> None:
+    """A printed configuration may be pasted into an issue."""
+    config = _load(tmp_path, f"store: {{url: '{url}'}}")
+    assert config.store.url == url
+    assert config.model_dump(mode="json", by_alias=True)["store"]["url"] == shown

@@ -72,6 +72,19 @@ def test_more_than_there_are_have_no_set() -> None:
     assert render(answer).startswith("no set")
 
 
+def test_people_are_told_what_the_sets_are() -> None:
+    """A heading with their number, then a set a line."""
+    answer = _answer(size=2)
+    assert answer is not None
+    first, *sets = render(answer).splitlines()
+    assert first == f"{len(sets)} sets of GPUs, one of which may be handed out:"
+    assert len(sets) > 1
+    assert sets == [f"  {' '.join(map(str, each))}" for each in answer["possible"]]
+    whole = _answer(size=4)
+    assert whole is not None
+    assert render(whole).splitlines() == ["one set of GPUs may be handed out:", "  0 1 2 3"]
+
+
 def test_the_old_word_for_sys_is_read() -> None:
     """Old drivers print SOC."""
     assert report(json.dumps(PAIRS).replace("SYS", "SOC").encode()) == _answer()

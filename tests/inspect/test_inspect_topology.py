@@ -88,4 +88,11 @@ def test_people_see_gpus_islands_and_problems() -> None:
     assert text.startswith("4 GPUs, INCOMPLETE\n")
     assert "NVLink island: GPU0 GPU1\n" in text
     assert "SYS   4 pairs: GPU0-GPU2 GPU0-GPU3 GPU1-GPU2 GPU1-GPU3\n" in text
-    assert "problem: the header is missing: only GPUs that have a row are read\n" in text
+    assert "problem: the header is missing: only GPUs that have a row are read" in text
+    assert not text.endswith("\n")
+
+
+def test_one_pair_is_no_pairs() -> None:
+    """People count like people."""
+    answer = _answer(printer.tabs(printer.table(2, {(0, 1): "NV18"})))
+    assert "NV18  1 pair: GPU0-GPU1" in render(answer).splitlines()

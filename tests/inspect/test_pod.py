@@ -98,12 +98,16 @@ def bomb() -> bytes:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "one Pod is expected, found 0"),
-        (b"# only a comment\n", "one Pod is expected, found 0"),
-        (b"no resources found", "one Pod is expected, found 0"),
-        (b"kind: Deployment\nspec: {}", "one Pod is expected, found 0"),
-        (b"kind: [Pod]", "one Pod is expected, found 0"),
-        (b"spec: {template: {spec: {containers: []}}}", "one Pod is expected, found 0"),
+        (b"", "one Pod is expected, found nothing"),
+        (b"# only a comment\n", "one Pod is expected, found nothing"),
+        (b"no resources found", "one Pod is expected, found something without a kind"),
+        (
+            b"kind: Deployment\nspec: {}",
+            "one Pod is expected, found Deployment; take a Pod that it made",
+        ),
+        (b"kind: [Pod]", "one Pod is expected, found something without a kind"),
+        (b"kind: List\nitems: [{kind: Node}, {kind: Node}, {kind: Event}]", "found Node, Event"),
+        (b"spec: {template: {spec: {containers: []}}}", "found something without a kind"),
         (f"{MANIFEST}---\n{MANIFEST}".encode(), "one Pod is expected, found 2"),
         (b"kind: Pod\nmetadata: {name: p", "neither JSON nor YAML"),
         (b"\x00\x01\x02", "neither JSON nor YAML"),

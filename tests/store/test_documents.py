@@ -141,7 +141,7 @@ def test_an_error_names_place_kind_name_and_path() -> None:
         ({"gpus": "none"}, "gpus: expected a list, got text"),
         ({"gpus": [{"uuid": "a", "index": "0"}]}, "gpus[0].index: expected a whole number, got"),
         ({"gpus": [{"uuid": "a", "index": True}]}, "gpus[0].index: expected a whole number"),
-        ({"expected": -1}, "expected: expected a whole number"),
+        ({"expected": -1}, "expected: expected a whole number, 0 or more"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "a", "index": 1}]}, "gpus[1].uuid: 'a'"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "b", "index": 0}]}, "gpus[1].index: 0"),
         ({"gpus": [{"uuid": str(i), "index": i} for i in range(129)]}, "gpus: expected a list"),
@@ -155,12 +155,28 @@ def test_an_error_names_place_kind_name_and_path() -> None:
             "causes[0].state: 'REBOOT_REQUIRD' is unknown, allowed: HEALTHY",
         ),
         ({"causes": [{"id": "x", "state": "FAILED", "scope": "rack"}]}, "causes[0].scope: 'rack'"),
-        ({"causes": [{"id": "x", "state": "FAILED", "firstSeen": "noon"}]}, "causes[0].firstSeen"),
+        (
+            {"causes": [{"id": "x", "state": "FAILED", "firstSeen": "noon"}]},
+            "causes[0].firstSeen: expected an RFC 3339 time, like",
+        ),
+        (
+            {"causes": [{"id": "", "state": "FAILED"}]},
+            "causes[0].id: expected text that is not empty",
+        ),
+        ({"causes": [{"id": "a\nb", "state": "FAILED"}]}, "causes[0].id: write it on one line"),
+        (
+            {"causes": [{"id": "x", "state": "FAILED", "firstSeen": "2026-11-29T10:00:00"}]},
+            "time with a zone, like",
+        ),
+        (
+            {"gpus": [{"uuid": "a", "index": 2000}]},
+            "gpus[0].index: expected a whole number, 1023 or less",
+        ),
         (
             {"gpus": [{"uuid": "a", "index": 0, "sampledAgo": "3 sec"}]},
             "gpus[0].sampledAgo: '3 sec' is no duration",
         ),
-        ({"metadata": {"name": "two words"}}, "metadata.name: expected text matching"),
+        ({"metadata": {"name": "two words"}}, "metadata.name: write a name of letters, digits"),
         ({"metadata": {"name": "gpu-17", "labels": {"a": 1}}}, "metadata.labels[*]: expected text"),
         ({"metadata": {}}, "metadata.name: missing"),
         ({"seq": 2**60}, "seq: expected a whole number"),
@@ -275,10 +291,10 @@ def test_other_kinds_are_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "problem"),
     [
-        ("Override", {"target": "pod/x"}, "target: expected text matching"),
+        ("Override", {"target": "pod/x"}, "target: write it like gpu/<uuid> or node/<name>"),
         ("Override", {"target": "node/x", "verdict": "maybe"}, "verdict: 'maybe' is unknown"),
         ("Gang", {"key": "a/b", "convention": "lws", "members": ["u", "u"]}, "members[1]: 'u'"),
-        ("Gang", {"key": "alone", "convention": "lws"}, "key: expected text matching"),
+        ("Gang", {"key": "alone", "convention": "lws"}, "key: write it like <namespace>/<name>"),
         ("Breaker", {"pool": "a", "state": "shut"}, "state: 'shut' is unknown, allowed: closed"),
         ("Allocation", {"count": 1, "gpus": ["a", "a"]}, "gpus: names a GPU twice"),
         ("Allocation", {"count": 1, "gpus": ["a", "b"]}, "gpus: names 2 GPUs, count is 1"),
@@ -370,3 +386,46 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 def test_what_is_kept_is_what_was_given(extra: Any) -> None:
     """The store keeps unknown fields as they were, whatever they hold."""
     assert documents.check(body(extra=extra)).encoded == msgspec.json.encode(body(extra=extra))
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "Node": body("gpu-17"),
+    "Allocation": {
+        "uid": "u",
+        "resource": "r",
+        "node": "n",
+        "pod": "p",
+        "namespace": "s",
+        "count": 1,
+    },
+    "Gang": {"key": "team/train", "convention": "lws", "min": 2},
+    "Override": {"target": "gpu/GPU-a", "verdict": "deny", "who": "me", "why": "smoke"},
+    "Breaker": {"pool": "H100", "state": "open"},
+    "Rejection": {"node": "n", "owner": "o", "at": "2026-11-29T10:00:00Z", "reason": "r"},
+}
+NAMES: dict[str, dict[str, Any]] = {
+    "Node": {"metadata": {"name": "gpu-17"}},
+    "Allocation": {"uid": "u", "resource": "r"},
+    "Gang": {"key": "team/train"},
+    "Override": {"target": "gpu/GPU-a"},
+    "Breaker": {"pool": "H100"},
+    "Rejection": {"node": "n", "owner": "o", "at": "2026-11-29T10:00:00Z"},
+}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_document_is_identified_by_what_tells_it_apart(kind: Kind) -> None:
+    """The whole document, and the least that names it, stand under the same key."""
+    header = {"apiVersion": "surefoot.dev/v1", "kind": kind.value}
+    whole = {**WHOLE[kind], **header}
+    least = documents.identify({**header, **NAMES[kind]})
+    assert least == documents.identify(whole)
+    assert (least.kind, least.id) == (kind, documents.check(whole).id)
+    for field in NAMES[kind]:
+        with pytest.raises(DocumentError, match=rf"{field}.*: missing"):
+            documents.identify({k: v for k, v in {**header, **NAMES[kind]}.items() if k != field})
+
+
+def test_a_broken_document_can_still_be_named() -> None:
+    """So that it can be removed, whatever else it says."""
+    assert documents.identify(body("gpu-17", gpus="none", links=3)).id == "gpu-17"

@@ -173,6 +173,7 @@ class TestMalformed:
         missing = replica.post("v1/filter", {})
         assert missing.status == 404
         assert "/filter /prioritize /preempt" in missing.json["Error"]
+        assert "/healthz" in missing.json["Error"]
         wrong = replica.get("/filter")
         assert (wrong.status, wrong.json["Error"]) == (405, "this path takes another method")
         assert "POST" in wrong.headers["Allow"]
