@@ -8,13 +8,15 @@ position i; sets of states are integers too, bit `Health.bit`, plus `STALE`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from scoring import rejections, resources
 from scoring.health import implied
 from scoring.health.staleness import Freshness, breaker_of, freshness
+from scoring.links import links_of
 from scoring.model import (
     Allocation,
     AllocationMode,
@@ -32,8 +34,15 @@ from scoring.model import (
 from scoring.policy import Policy
 from scoring.topology import Domain, domains
 
+QUARANTINED_NODE: Final = "Node/"
+
 STALE: Final = 1 << (max(Health) + 1)
 """The bit that says that the node's telemetry is stale: not a state, yet it must be allowed."""
+
+_SILENCE: Final[Mapping[Freshness, int]] = MappingProxyType(
+    {Freshness.FRESH: 0, Freshness.STALE: STALE, Freshness.SILENT: Health.UNKNOWN.bit}
+)
+"""What the age of telemetry adds to the states of each GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,12 @@ class Candidate:
     """Where the node stands in the tree of domains, narrowest first."""
     freshness: Freshness
     breaker_open: bool
+    readable: bool = True
+    """False: there is a document of the node, and it cannot be read."""
+    word: OverrideVerdict | None = None
+    """An operator's word on the node."""
+    of_node: int = 0
+    """States of the node itself, which count where it shows no GPU."""
     changes_at_s: float
     """When, on the fleet's time line, time alone makes this candidate out of date."""
 
@@ -90,6 +105,9 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
     if breaker is not None and breaker.until_s is not None:
         changes_at_s = min(changes_at_s, breaker.until_s)
     denied, allowed, override_ends_s = _overridden(node, fleet)
+    word = _in_force(fleet, f"node/{node.name}")
+    if word is not None and word.until_s is not None:
+        changes_at_s = min(changes_at_s, word.until_s)
     causes = implied.open_causes(node)
     suspicion, suspicion_ends_s = rejections.suspicion(
         fleet.rejections.get(node.name, ()), fleet.now_s, policy
@@ -112,21 +130,48 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
         allowed=allowed,
         domains=domains(node),
         freshness=fresh,
+        word=word.verdict if word else None,
+        of_node=_of_node(node, suspicion, fresh),
         breaker_open=breaker is not None and breaker.state is BreakerState.OPEN,
         changes_at_s=min(changes_at_s, override_ends_s, suspicion_ends_s),
     )
+
+
+def quarantine(name: NodeName) -> str:
+    """The key of a node's document in `Fleet.quarantined`."""
+    return f"{QUARANTINED_NODE}{name}"
+
+
+def stranger(fleet: Fleet, name: NodeName) -> Candidate | None:
+    """A node without a readable document of which something is known all the same: that it has a
+    broken one, which may say the worst (invariant 2), or an operator's word. None: nothing is.
+    """
+    word = _in_force(fleet, f"node/{name}")
+    readable = quarantine(name) not in fleet.quarantined
+    if word is None and readable:
+        return None
+    node = Node(name=name, gpus=(), links=links_of((), {}))
+    ends_s = math.inf if word is None or word.until_s is None else word.until_s
+    return Candidate(
+        node=node, causes=(), alone=(), together=(), free=0, held=0, nameless=0, mig=0,
+        blocked=False, denied=0, allowed=0, domains=domains(node), freshness=Freshness.FRESH,
+        breaker_open=False, readable=readable, word=word.verdict if word else None, changes_at_s=ends_s,
+    )  # fmt: skip
+
+
+def _of_node(node: Node, suspicion: Cause | None, fresh: Freshness) -> int:
+    """The set of states of the node itself."""
+    states = _SILENCE[fresh]
+    for cause in (*node.causes, *((suspicion,) if suspicion else ())):
+        states |= 1 << cause.state
+    return states & ~Health.HEALTHY.bit
 
 
 def _states(
     causes: Sequence[Sequence[Cause]], fresh: Freshness, allowed: int, *, together: bool
 ) -> tuple[int, ...]:
     """The set of states of each GPU: that of every open cause, and what silence adds."""
-    silence = {
-        Freshness.FRESH: 0,
-        Freshness.STALE: STALE,
-        Freshness.SILENT: Health.UNKNOWN.bit,
-    }[fresh]
-    found = []
+    silence, found = _SILENCE[fresh], []
     for position, open_causes in enumerate(causes):
         states = silence
         for cause in open_causes:
@@ -152,6 +197,7 @@ def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -
         if allocation.gpus is None:
             nameless += allocation.count
             continue
+        nameless += max(0, allocation.count - len(allocation.gpus))
         for uuid in allocation.gpus:
             if uuid in position:
                 held |= 1 << position[uuid]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from scoring import rank, rejections, standing, verdict
-from scoring.candidate import STALE, Candidate
+from scoring.candidate import STALE, Candidate, quarantine
 from scoring.health.staleness import Freshness
 from scoring.model import (
     Ask,
@@ -152,6 +152,9 @@ def _evidence(
         culprits = judged.bad
     if judged.reason is Reason.GPU_LOST:
         culprits = (1 << len(candidate.node.gpus)) - 1
+    if not candidate.readable:
+        problem = picture.fleet.quarantined.get(quarantine(candidate.node.name), "")
+        found.append(Evidence(gpu=None, cause="document", value=problem, age_s=None))
     if candidate.freshness is not Freshness.FRESH:
         found.append(_silence(picture, candidate.node.name))
     found += _rejections(picture, candidate.node.name, ask)

@@ -13,7 +13,7 @@ from scoring.links import Links
 from scoring.rings import full_mask, islands
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8192)
 def broken_by(links: Links, free: int, sets: frozenset[int]) -> int:
     """The most GPUs that lose their whole unit and stay free, when one of `sets` is taken."""
     whole = [island for island in islands(links) if not island & ~free]
@@ -27,7 +27,7 @@ def _lost(whole: list[int], node: int, taken: int) -> int:
     return max(of_islands, (node & ~taken).bit_count())
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8192)
 def broken(links: Links, free: int, reach: int, count: int, *, chosen: bool) -> int:
     """GPUs that lose their whole unit and stay free, when `count` GPUs of `reach` are taken.
 

@@ -286,6 +286,8 @@ class Need:
     @property
     def talks(self) -> bool:
         """Whether the pod's GPUs talk to one another or to other members: links matter."""
+        if self.kind is not ResourceKind.WHOLE:
+            return False  # MIG devices and shares have no peer-to-peer (k8s-device-plugin #296)
         return self.count > 1 or self.work is WorkClass.GANG
 
 

@@ -6,12 +6,12 @@ A `Picture` is a value: (generation, seen, now) fixes it, and with it every answ
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from scoring import ranking
-from scoring.candidate import Candidate, candidate
+from scoring.candidate import QUARANTINED_NODE, Candidate, candidate, stranger
 from scoring.health.staleness import Freshness
 from scoring.model import Fleet, GangKey, Need, NodeName
 from scoring.policy import Policy
@@ -48,7 +48,14 @@ def picture(fleet: Fleet, policy: Policy) -> Picture:
         fleet=empty, policy=policy, candidates={}, bound={}, domains={}, calendar={},
         unfresh=frozenset(),
     )  # fmt: skip
-    return advanced(blank, fleet, fleet.nodes.keys() | fleet.allocations.keys())
+    broken = _after(QUARANTINED_NODE, fleet.quarantined)
+    told = _after("node/", fleet.overrides)
+    return advanced(blank, fleet, {*fleet.nodes, *fleet.allocations, *broken, *told})
+
+
+def _after(prefix: str, keys: Iterable[str]) -> Iterator[NodeName]:
+    """The node names behind `prefix`."""
+    return (NodeName(key.removeprefix(prefix)) for key in keys if key.startswith(prefix))
 
 
 def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
@@ -59,10 +66,11 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
     names = list(names)
     for name in names:
         node = fleet.nodes.get(name)
-        if node is None:
-            candidates.pop(name, None)
+        found = candidate(fleet, node, old.policy) if node else stranger(fleet, name)
+        if found is not None:
+            candidates[name] = found
         else:
-            candidates[name] = candidate(fleet, node, old.policy)
+            candidates.pop(name, None)
     return Picture(
         fleet=fleet,
         policy=old.policy,
@@ -89,7 +97,7 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
 
 def due(old: Picture, fleet: Fleet) -> set[NodeName]:
     """The nodes that the passing of time changes between `old` and `fleet`: telemetry that grew too
-    old or came back, overrides and breakers that ran out.
+    old, came back or was taken back, overrides and breakers that ran out.
     """
     before_s, after_s, now_s = old.fleet.seen_s, fleet.seen_s, fleet.now_s
     out = (
@@ -100,7 +108,10 @@ def due(old: Picture, fleet: Fleet) -> set[NodeName]:
         if old.candidates[name].changes_at_s <= now_s
     )
     back = (name for name in old.unfresh if before_s.get(name) != after_s.get(name))
-    return {*out, *back}
+    if before_s is after_s:
+        return {*out, *back}
+    fell = (name for name, seen_s in before_s.items() if after_s.get(name, -math.inf) < seen_s - 1)
+    return {*out, *back, *fell}
 
 
 def _gangs_on(fleet: Fleet, name: NodeName) -> frozenset[GangKey]:

@@ -30,6 +30,9 @@ class GangsUnderOpenBreaker(StrEnum):
     ADMIT = "admit"
 
 
+LARGEST: Final = 1e12
+"""No threshold is larger, so that sums and products of them stay finite."""
+
 DAY_S: Final = 86_400.0
 REJECTION_KEPT_S: Final = DAY_S
 """How long the cache keeps a rejection: no policy can look further back."""
@@ -319,12 +322,10 @@ def _out_of_range(policy: Policy) -> Iterator[tuple[str, str]]:
         low, high = spec.metadata["low"], spec.metadata["high"]
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if (
-            math.isnan(value)
-            or (low is not None and value < low)
-            or (high is not None and value > high)
-        ):
-            allowed = f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+        most = LARGEST if high is None else high
+        if math.isnan(value) or (low is not None and value < low) or value > most:
+            bounded = high is not None or value > most
+            allowed = f"{low or 0:g} to {most:g}" if bounded else f"{low:g} or more"
             yield path, f"{value:g} is out of range, allowed is {allowed}"
 
 

@@ -153,7 +153,7 @@ def _ratio(states: int) -> float:
     return min(ratio, STALE_RATIO) if states & STALE else ratio
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8192)
 def _worst_of_sets(links: Links, sets: frozenset[int]) -> subsets.Subset | None:
     rated = (subsets.worst(links, taken, taken.bit_count()) for taken in sorted(sets))
     return min(

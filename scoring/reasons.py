@@ -40,6 +40,7 @@ class Reason(StrEnum):
     NODE_SILENT = "NodeSilent"
     NODE_STALE = "NodeStale"
     NODE_UNREPORTED = "NodeUnreported"
+    NODE_UNREADABLE = "NodeUnreadable"
     FEWER_GPUS = "FewerGpus"
     HEALTHY_GPUS_HELD = "HealthyGpusHeld"
     PLUGIN_MAY_FAIL = "PluginMayFail"
@@ -122,6 +123,10 @@ _ROWS: Final[Mapping[Reason, _Row]] = MappingProxyType(
         Reason.NODE_UNREPORTED: _Row(
             text="the node reports no GPU health",
             advice="Run the agent there, `surefoot put` its document, or set webhook.unknownNodes.",
+        ),
+        Reason.NODE_UNREADABLE: _Row(
+            text="the node's GPU health document cannot be read",
+            advice="See what is wrong with `surefoot get nodes`; it may be of a newer version than this Surefoot.",
         ),
         Reason.FEWER_GPUS: _Row(
             text="the node shows fewer GPUs than the pod would get",

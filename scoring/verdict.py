@@ -11,10 +11,18 @@ from functools import lru_cache
 from typing import Final
 
 from scoring.allocator.answer import UNKNOWN, Possible, either
+from scoring.allocator.best_effort import partition_count
 from scoring.allocator.reach import reachable
 from scoring.candidate import STALE, Candidate
 from scoring.health.staleness import Freshness
-from scoring.model import AllocationMode, Health, Need, ResourceKind, WorkClass
+from scoring.model import (
+    AllocationMode,
+    Health,
+    Need,
+    OverrideVerdict,
+    ResourceKind,
+    WorkClass,
+)
 from scoring.policy import GangsUnderOpenBreaker, Policy
 from scoring.reasons import OF_STATE, Reason
 from scoring.rings import positions, submasks
@@ -30,6 +38,11 @@ SOFT: Final = frozenset(
     }
 )
 """States in which a GPU still works or may work: an open breaker or an annotation may admit them."""
+
+MOST_PARTITIONS: Final = 1_000
+"""Ways to part the free GPUs, up to which a verdict predicts the plugin: every ask of up to 8 free GPUs
+(280 at most). 16 GPUs would cost seconds for the first pod of a kind.
+"""
 
 MOST_DEAD: Final = 3
 """GPUs of one node that do not work, up to which the plugin's views of them are gone through."""
@@ -64,6 +77,8 @@ def judge(candidate: Candidate, need: Need, policy: Policy) -> Judgement:
     """May a pod with this need go to this node?"""
     if need.kind is ResourceKind.NONE:
         return _judged(None, 0, 0, chosen=False)
+    if not candidate.node.gpus:
+        return _judged(_without_gpus(candidate, need, policy), 0, 0, chosen=False)
     pool = candidate.of_kind(need.kind)
     bad = unusable(candidate, need, policy) & pool
     if candidate.blocked:
@@ -86,6 +101,19 @@ def judge(candidate: Candidate, need: Need, policy: Policy) -> Judgement:
         if candidate.node.mode is AllocationMode.NVIDIA:
             return _stock(candidate, need, policy, free, bad, count)
     return _any_of(candidate, need, policy, free, bad, count)
+
+
+def _without_gpus(candidate: Candidate, need: Need, policy: Policy) -> Reason | None:
+    """Why a node that shows no GPU is refused; None: its GPUs are unknown, and that will do."""
+    if candidate.word is not None:
+        return Reason.OVERRIDE_DENIED if candidate.word is OverrideVerdict.DENY else None
+    if not candidate.readable:
+        return Reason.NODE_UNREADABLE
+    acceptable = _acceptable(need, policy, candidate.breaker_open)
+    state = worst_of(candidate.of_node & ~acceptable)
+    if state is not Health.HEALTHY:
+        return OF_STATE[state]
+    return None if acceptable & Health.UNKNOWN.bit else Reason.FEWER_GPUS
 
 
 def _any_of(
@@ -126,6 +154,8 @@ def _plugin_answer(candidate: Candidate, free: int, count: int) -> Possible:
         for position in positions(free)
         if worst_of(candidate.together[position]) >= Health.RESET_REQUIRED
     )
+    if partition_count(free.bit_count(), count) > MOST_PARTITIONS:
+        return UNKNOWN
     if not dead:
         return reachable(candidate.node, free, count)
     if dead.bit_count() > MOST_DEAD:
@@ -160,7 +190,12 @@ def _lagging(
     must = candidate.free & pool if not candidate.nameless else 0
     if not pool & bad:
         return _judged(None, pool, count, chosen=False, must=must)
-    curable = not must & bad and (pool & ~bad).bit_count() >= count and not candidate.nameless
+    planned = candidate.node.mode is AllocationMode.PLANNED
+    curable = (
+        (planned or not must & bad)
+        and (pool & ~bad).bit_count() >= count
+        and not candidate.nameless
+    )
     reason = Reason.HEALTHY_GPUS_HELD if curable else _reason(candidate, need, policy, pool & bad)
     return _judged(reason, pool, count, chosen=False, must=must, bad=bad)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,13 @@ SMALLEST_FLEET: Final = 4
 LARGEST_FLEET: Final = 512
 
 
+def _finite(_ctx: click.Context, _param: click.Parameter, hours: float) -> float:
+    """Refuse `nan`, which no range holds out."""
+    if not math.isfinite(hours):
+        raise click.BadParameter("must be a number of hours")
+    return hours
+
+
 @click.command("demo", short_help="Run a simulated day of GPU faults, with Surefoot and without.")
 @click.option(
     "--nodes",
@@ -31,6 +39,7 @@ LARGEST_FLEET: Final = 512
 @click.option(
     "--hours",
     type=click.FloatRange(1, 168),
+    callback=_finite,
     default=24.0,
     show_default=True,
     help="Length of the simulated day; faults and jobs shrink or stretch with it.",

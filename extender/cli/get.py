@@ -13,7 +13,7 @@ from extender.cli import options, printing
 from extender.config import durations, load
 from extender.store import fleets
 from extender.store.errors import StoreError
-from scoring import candidate, rings
+from scoring import candidate, rings, verdict
 from scoring.candidate import Candidate
 from scoring.health.staleness import Freshness
 from scoring.model import Fleet, Health, OverrideVerdict
@@ -103,6 +103,7 @@ def _node_row(fleet: Fleet, ready: Candidate) -> list[dict[str, Any]]:
     node = ready.node
     causes = sorted({cause.id for open_causes in ready.causes for cause in open_causes})
     states = [_state(ready, position) for position in range(len(node.gpus))]
+    states.append(verdict.worst_of(ready.of_node))
     return [
         {
             "name": node.name,

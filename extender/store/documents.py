@@ -187,7 +187,7 @@ def decode(kind: Kind, key: str, raw: bytes) -> Value:
 def _header(raw: bytes) -> schema.Header | None:
     try:
         return msgspec.json.decode(raw, type=schema.Header)
-    except msgspec.ValidationError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

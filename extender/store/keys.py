@@ -121,7 +121,7 @@ INSTANCE: Final = Key(
     type=Type.STRING,
     writer="whoever writes first",
     life="permanent: a new one tells that the data was lost",
-    holds="a nonce",
+    holds="a nonce of the writer, and Redis TIME in us",
 )
 CHANGES: Final = Key(
     name=f"{PREFIX}changes",

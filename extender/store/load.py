@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from redis import Redis
+from redis.client import Pipeline
 from redis.exceptions import ResponseError
 
 from extender.store import keys
 from extender.store.errors import StoreError
 from extender.store.keys import text_of
 from extender.store.schema import Kind
-from extender.store.scripts import FIELDS
+from extender.store.scripts import FIELDS, generation_of
+
+ATTEMPTS: Final = 8
+"""To read while nothing changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +65,20 @@ class Pulse:
 
 
 def contents(client: Redis) -> Contents:
-    """Load everything in one transaction.
+    """Load everything, as it is at one moment.
 
     Raises:
         RedisError: the server failed, or nodes, stamps or counters are of the wrong type.
-        StoreError: the generation is no number.
+        StoreError: the generation is no number, or the data never stood still.
     """
-    with client.pipeline(transaction=True) as pipe:
-        pipe.get(keys.INSTANCE.name)
-        pipe.get(keys.GENERATION.name)
+
+    def ask(pipe: Pipeline) -> None:
         pipe.time()
         pipe.hgetall(keys.SEEN.name)
         for kind in Kind:
             pipe.hgetall(FIELDS[kind].name)
-        instance, generation, time, seen, *hashes = pipe.execute(raise_on_error=False)
+
+    instance, generation, (time, seen, *hashes) = _one_moment(client, ask)
     documents: dict[Kind, Mapping[bytes, bytes]] = {}
     broken: dict[str, str] = {}
     for kind, found in zip(Kind, hashes, strict=True):
@@ -84,8 +88,8 @@ def contents(client: Redis) -> Contents:
         else:
             documents[kind] = _sound(found)
     return Contents(
-        instance=_sound(instance),
-        generation=_generation(_sound(generation)),
+        instance=instance,
+        generation=generation,
         redis_s=_seconds(_sound(time)),
         seen=_sound(seen),
         documents=documents,
@@ -98,19 +102,19 @@ def census(client: Redis) -> Census:
 
     Raises:
         RedisError: the server failed.
-        StoreError: the generation is no number.
+        StoreError: the generation is no number, or the data never stood still.
     """
-    with client.pipeline(transaction=True) as pipe:
-        pipe.get(keys.INSTANCE.name)
-        pipe.get(keys.GENERATION.name)
+
+    def ask(pipe: Pipeline) -> None:
         pipe.hkeys(keys.NODES.name)
         pipe.hkeys(keys.SEEN.name)
-        instance, generation, nodes, seen = pipe.execute()
+
+    instance, generation, (nodes, seen) = _one_moment(client, ask)
     return Census(
         instance=instance,
-        generation=_generation(generation),
-        nodes=frozenset(map(text_of, nodes)),
-        seen=frozenset(map(text_of, seen)),
+        generation=generation,
+        nodes=frozenset(map(text_of, _sound(nodes))),
+        seen=frozenset(map(text_of, _sound(seen))),
     )
 
 
@@ -119,35 +123,53 @@ def pulse(client: Redis, *, with_seen: bool) -> Pulse:
 
     Raises:
         RedisError: the server failed.
-        StoreError: the generation is no number.
+        StoreError: the generation is no number, or the data never stood still.
     """
-    with client.pipeline(transaction=True) as pipe:
-        pipe.get(keys.INSTANCE.name)
-        pipe.get(keys.GENERATION.name)
+
+    def ask(pipe: Pipeline) -> None:
         pipe.time()
         if with_seen:
             pipe.hgetall(keys.SEEN.name)
-        instance, generation, time, *seen = pipe.execute()
+
+    instance, generation, (time, *seen) = _one_moment(client, ask)
     return Pulse(
         instance=instance,
-        generation=_generation(generation),
-        redis_s=_seconds(time),
-        seen=seen[0] if with_seen else None,
+        generation=generation,
+        redis_s=_seconds(_sound(time)),
+        seen=_sound(seen[0]) if with_seen else None,
     )
+
+
+def _one_moment(
+    client: Redis, ask: Callable[[Pipeline], None]
+) -> tuple[bytes | None, int, list[Any]]:
+    """Instance, generation, and the replies to what `ask` queues, errors among them, between which
+    no document changed.
+
+    A transaction would say so by itself, but a server that is full refuses to queue its commands,
+    reads too. A server runs a short pipeline in one go, so a second attempt is rare.
+    """
+    for _ in range(ATTEMPTS):
+        with client.pipeline(transaction=False) as pipe:
+            _ask_version(pipe)
+            ask(pipe)
+            _ask_version(pipe)
+            first, second, *replies, third, fourth = pipe.execute(raise_on_error=False)
+        instance, generation = _sound(first), _sound(second)
+        if (instance, generation) == (_sound(third), _sound(fourth)):
+            return instance, generation_of(generation), replies
+    raise StoreError(f"the cache changed during each of {ATTEMPTS} attempts to read it")
+
+
+def _ask_version(pipe: Pipeline) -> None:
+    pipe.get(keys.INSTANCE.name)
+    pipe.get(keys.GENERATION.name)
 
 
 def _sound(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
-
-
-def _generation(raw: bytes | None) -> int:
-    if raw is None:
-        return 0
-    if not raw.isdigit():
-        raise StoreError(f"{keys.GENERATION.name} holds {raw[:32]!r}, not a number")
-    return int(raw)
 
 
 def _seconds(time: tuple[int, int]) -> float:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from extender.store import documents
-from extender.store.errors import DocumentError
+from extender.store.errors import LONGEST, DocumentError
 from extender.store.keys import text_of
 from extender.store.load import Contents
 from extender.store.schema import Kind
@@ -145,6 +145,10 @@ class Picture:
             value = documents.decode(kind, key, raw)
         except DocumentError as error:
             self._quarantined[f"{kind}/{key[:253]}"] = str(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - one document must never stop all the others
+            problem = f"cannot be read: {type(error).__name__}: {error}"
+            self._quarantined[f"{kind}/{key[:253]}"] = problem[:LONGEST]
             return None
         self._shelves[kind][key] = value
         if isinstance(value, Allocation):

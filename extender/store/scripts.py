@@ -17,6 +17,7 @@ from redis.client import Pipeline
 from redis.commands.core import Script
 
 from extender.store import keys
+from extender.store.errors import StoreError
 from extender.store.schema import Kind
 from scoring.model import Rejection
 from scoring.policy import REJECTION_KEPT_S
@@ -39,6 +40,11 @@ local function now_ms()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
+-- Name the data once. The time tells it from data that the same writer began before a loss.
+local function name_instance(key, nonce)
+  local time = redis.call('TIME')
+  redis.call('SET', key, string.format('%s-%s%06d', nonce, time[1], tonumber(time[2])), 'NX')
+end
 """
 
 _CHANGE: Final = (
@@ -46,7 +52,7 @@ _CHANGE: Final = (
     + """
 -- KEYS: instance, generation, changes, ...; ARGV: nonce, length of changes, kind, id, ...
 local function change(id)
-  redis.call('SET', KEYS[1], ARGV[1], 'NX')
+  name_instance(KEYS[1], ARGV[1])
   local generation = redis.call('INCR', KEYS[2])
   local entry = {'XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], int(generation) .. '-1',
                  'kind', ARGV[3], 'id', id or ARGV[4]}
@@ -171,7 +177,7 @@ _STAMP: Final = (
     _PRELUDE
     + """
 -- KEYS[1]: seen, KEYS[2]: instance; ARGV[1]: nonce, ARGV[2]: age in ms, ARGV[3...]: nodes
-redis.call('SET', KEYS[2], ARGV[1], 'NX')
+name_instance(KEYS[2], ARGV[1])
 local stamp = int(now_ms() - tonumber(ARGV[2]))
 for i = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[i], stamp) end
 return stamp
@@ -183,7 +189,7 @@ _NEXT_EPOCH: Final = (
     + _ORDER_OF
     + """
 -- KEYS[1]: epoch:<node>, KEYS[2]: nodes, KEYS[3]: instance; ARGV[1]: nonce, ARGV[2]: node
-redis.call('SET', KEYS[3], ARGV[1], 'NX')
+name_instance(KEYS[3], ARGV[1])
 local held = order_of(redis.call('HGET', KEYS[2], ARGV[2])) or 0
 local epoch = redis.call('INCR', KEYS[1])
 if epoch <= held then
@@ -216,6 +222,8 @@ found[4], found[5] = ids, documents
 return found
 """
 
+_MOST_DIGITS: Final = 19
+"""Of a number that the server counts with."""
 MOST_CHANGES: Final = 1000
 """A reader that is further behind loads everything."""
 
@@ -336,18 +344,25 @@ class Scripts:
         return int(self._next_epoch(keys=names, args=(self._nonce, node)))
 
     def changed_since(self, generation: int) -> Changes:
-        """What changed after `generation`, with the documents as they are at this one moment."""
+        """What changed after `generation`, with the documents as they are at this one moment.
+
+        Raises:
+            RedisError: the server failed.
+            StoreError: the generation is no number.
+        """
         hashes = (keys.SEEN.name, *(FIELDS[kind].name for kind in Kind))
         args = (generation, MOST_CHANGES, *Kind)
         reply = self._changed_since(keys=(*_CHANGE_KEYS, *hashes), args=args)
         instance, latest, (seconds, micros), ids, documents = reply
         numbers = [int(entry.partition(b"-")[0]) for entry in ids]
-        current = int(latest or 0)
+        current = generation_of(latest)
         return Changes(
             instance=instance,
             generation=current,
             redis_s=int(seconds) + int(micros) / 1e6,
-            complete=numbers == list(range(generation + 1, current + 1)),
+            # The lengths first: whatever the counter says, the range must not fill the memory.
+            complete=len(numbers) == current - generation
+            and numbers == list(range(generation + 1, current + 1)),
             documents=tuple(
                 Change(kind=Kind(kind.decode()), id=key, raw=raw, seen=seen or None)
                 for kind, key, raw, seen in documents
@@ -362,6 +377,19 @@ class Scripts:
             args=(self._nonce, keys.CHANGES_MAX, *args),
             client=pipe,
         )
+
+
+def generation_of(raw: bytes | None) -> int:
+    """The generation that the server says; 0 where there is none.
+
+    Raises:
+        StoreError: it is no number that the server counts with.
+    """
+    if raw is None:
+        return 0
+    if not raw.isdigit() or len(raw) > _MOST_DIGITS:
+        raise StoreError(f"{keys.GENERATION.name} holds {raw[:32]!r}, not a number")
+    return int(raw)
 
 
 def stored(reply: Sequence[Any]) -> Stored:

@@ -192,7 +192,8 @@ class Judge:
         picture = view.picture
         node = picture.fleet.nodes.get(name)
         if node is None:
-            return unreported
+            broken = picture.candidates.get(name)
+            return judge(broken, ask.need, picture.policy).reason if broken else unreported
         ready = candidate(picture.fleet, node, picture.policy, gone=victims.uids)
         return judge(ready, ask.need, picture.policy).reason
 

@@ -38,7 +38,7 @@ _NONE: Final = -1
 """Points of a partition that does not exist."""
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8192)
 def possible(scores: PairScores, available: int, k: int, *, must: int = 0) -> Possible:
     """The sets of `k` of the `available` GPUs that may come, all with those of `must`.
 

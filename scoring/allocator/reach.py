@@ -28,7 +28,7 @@ def reachable(node: Node, free: int, k: int, *, topology_manager: bool = False) 
     return _in_any(machines, free, k, tuple(numa_nodes.values()))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8192)
 def _in_any(
     machines: tuple[PairScores, ...], free: int, k: int, numa_nodes: tuple[int, ...] | None = None
 ) -> Possible:

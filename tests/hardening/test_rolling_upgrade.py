@@ -145,7 +145,7 @@ def test_what_this_version_cannot_read_is_quarantined_and_takes_no_gang(
             assert judged(made, GANG, *everyone)[0] == everyone
             publish(client, *UNREADABLE)
         eventually(lambda: judged(made, GANG, *everyone)[0] == ["a"], "the neighbour alone")
-        assert judged(made, GANG, *names)[1] == dict.fromkeys(names, Reason.NODE_UNREPORTED.text)
+        assert judged(made, GANG, *names)[1] == dict.fromkeys(names, Reason.NODE_UNREADABLE.text)
         page = made.app.test_client().get("/metrics").text
         assert f"surefoot_quarantined {len(names)}.0" in page
         writer.put([node_paper(name) for name in names])
@@ -153,14 +153,15 @@ def test_what_this_version_cannot_read_is_quarantined_and_takes_no_gang(
         assert made.reader.status.quarantined == 0
 
 
-def test_single_pods_come_to_what_cannot_be_read_only_where_the_unknown_is_allowed(
+def test_no_pod_comes_to_what_cannot_be_read_whatever_the_unknown_is_allowed(
     store: StoreSettings, client: Redis
 ) -> None:
-    """`unknownNodes: veto` keeps them off too."""
+    """It may say that every GPU failed: `unknownNodes` is for nodes that say nothing."""
     publish(client, UNREADABLE[0])
-    with wired(store, unknownNodes="veto") as strict, wired(store) as default:
-        assert judged(strict, pod(1), "new-state")[1] == {"new-state": Reason.NODE_UNREPORTED.text}
-        assert judged(default, pod(1), "new-state")[0] == ["new-state"]
+    refused = {"new-state": Reason.NODE_UNREADABLE.text}
+    for policy in ("pass", "single", "veto"):
+        with wired(store, unknownNodes=policy) as made:
+            assert judged(made, pod(1), "new-state")[1] == refused
 
 
 @pytest.mark.parametrize(

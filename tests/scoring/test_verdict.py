@@ -8,12 +8,13 @@ import pytest
 from machines import a100_pcie_pairs, dgx_h100, pcie_l40s4
 from strategies import NOW_S, fleet
 
-from scoring import rank
+from scoring import explain, picture, rank
 from scoring.candidate import candidate
 from scoring.links import links_of
 from scoring.model import (
     Allocation,
     AllocationMode,
+    Ask,
     Breaker,
     BreakerState,
     Cause,
@@ -23,6 +24,7 @@ from scoring.model import (
     Health,
     Need,
     Node,
+    NodeName,
     Override,
     OverrideVerdict,
     PodUid,
@@ -554,3 +556,94 @@ class TestRank:
         odd = replace(_hold(node, 0)[0], gpus=frozenset({GpuUuid("GPU-elsewhere")}))
         ready = candidate(replace(fleet(node), allocations={node.name: (odd,)}), node, DEFAULT)
         assert ready.free == 0xFF
+
+
+class TestUnreadable:
+    """A document that cannot be read may say the worst."""
+
+    def test_invariant_2_a_quarantined_node_takes_no_pod_at_all(self) -> None:
+        """Not even where nodes without a document would pass: nobody knows what it says."""
+        name = NodeName("broken")
+        seen = picture.picture(
+            replace(fleet(dgx_h100()), quarantined={f"Node/{name}": "gpus: missing"}), DEFAULT
+        )
+        for need in (GANG_8, SINGLE_1):
+            assert picture.ranking_of(seen, need).vetoes[name] is Reason.NODE_UNREADABLE
+        ask = Ask(namespace="d", name="p", uid=PodUid("u"), need=SINGLE_1)
+        (told,) = explain.account(seen, ask, [name], None, 1).nodes
+        assert told.reason is Reason.NODE_UNREADABLE
+        assert told.evidence[0].value == "gpus: missing"
+
+    def test_a_repaired_document_is_judged_again(self) -> None:
+        """The next good document ends the quarantine."""
+        node = dgx_h100(name="broken")
+        broken = replace(fleet(), quarantined={"Node/broken": "junk"})
+        old = picture.picture(broken, DEFAULT)
+        new = picture.advanced(old, fleet(node), {node.name})
+        assert picture.ranking_of(new, GANG_8).vetoes == {}
+
+
+class TestWithoutGpus:
+    """Nodes that show no GPU, or no document, of which something is known all the same."""
+
+    def _seen(self, *words: Override, node: Node | None = None) -> picture.Picture:
+        found = fleet(*((node,) if node else ()))
+        return picture.picture(
+            replace(found, overrides={word.target: word for word in words}), DEFAULT
+        )
+
+    def _word(self, verdict: OverrideVerdict, until_s: float | None = None) -> Override:
+        return Override(target="node/bare", verdict=verdict, who="a", why="b", until_s=until_s)
+
+    def test_a_denied_node_is_refused_even_without_a_document(self) -> None:
+        """An operator's word needs no telemetry, and ends when it says."""
+        seen = self._seen(self._word(OverrideVerdict.DENY, NOW_S + 5))
+        bare = NodeName("bare")
+        assert picture.ranking_of(seen, SINGLE_1).vetoes == {bare: Reason.OVERRIDE_DENIED}
+        later = replace(seen.fleet, now_s=NOW_S + 6)
+        assert picture.due(seen, later) == {bare}
+        assert picture.advanced(seen, later, {bare}).candidates == {}
+
+    def test_a_node_with_no_gpu_is_judged_by_its_own_causes(self) -> None:
+        """A failed node that lists no GPU any more is no better for that."""
+        bare = replace(
+            dgx_h100(name="bare", node_causes=(_cause(Health.FAILED, Scope.NODE),)),
+            gpus=(),
+            links=links_of((), {}),
+        )
+        assert _reason(bare, SINGLE_1) is Reason.GPU_FAILED
+        denied = self._seen(self._word(OverrideVerdict.DENY), node=replace(bare, causes=()))
+        assert picture.ranking_of(denied, SINGLE_1).vetoes[bare.name] is Reason.OVERRIDE_DENIED
+        assert _reason(replace(bare, causes=()), GANG_8) is Reason.FEWER_GPUS
+
+
+def test_names_of_too_few_gpus_leave_the_rest_nameless() -> None:
+    """Three are held and one is named: two more are held, nobody knows which."""
+    node = dgx_h100()
+    partly = replace(_hold(node, 0)[0], count=3)
+    ready = candidate(replace(fleet(node), allocations={node.name: (partly,)}), node, DEFAULT)
+    assert (ready.held, ready.nameless) == (1, 2)
+
+
+def test_a_stamp_that_is_taken_back_is_noticed() -> None:
+    """A node whose last sample turns out older, or is gone, is judged again at once."""
+    nodes = [dgx_h100(name=name) for name in ("older", "gone", "same")]
+    seen = picture.picture(fleet(*nodes), DEFAULT)
+    stamps = {NodeName("older"): NOW_S - 300, NodeName("same"): NOW_S - 1}
+    assert picture.due(seen, replace(seen.fleet, seen_s=stamps)) == {"older", "gone"}
+
+
+def test_mig_devices_do_not_mind_links() -> None:
+    """They have no peer-to-peer, so a cause of links is none of theirs."""
+    node = _sick(dgx_h100(), 0, _cause(Health.FAILED, Scope.LINK, "nvlink.down"))
+    two = Need(
+        work=WorkClass.GANG, count=2, kind=ResourceKind.MIG, resource="nvidia.com/mig-1g.5gb"
+    )
+    assert _reason(node, two) is None
+
+
+def test_invariant_6_a_planned_node_that_lags_may_be_cured_by_freeing() -> None:
+    """One bad GPU free, the good ones held: a plan would take those once they are free."""
+    node = replace(_sick(dgx_h100(), 0, _cause(Health.DEGRADED)), mode=AllocationMode.PLANNED)
+    held = _hold(node, *range(1, 8))
+    assert _reason(node, GANG_4, held=held) is Reason.HEALTHY_GPUS_HELD
