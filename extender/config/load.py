@@ -136,6 +136,9 @@ def _problems_of_policy(section: Any) -> list[str]:
         policies.to_policy(PolicySection.model_validate(section))
     except PolicyError as error:
         return list(sentences.of_policy(error))
+    except OverflowError:
+        # A text of thousands of digits is a whole number to pydantic.
+        return ["policy: one of its whole numbers is larger than any setting allows"]
     except ValidationError:
         return []  # told already, with the rest of the configuration
     return []

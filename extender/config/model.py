@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_serializer, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -157,6 +158,14 @@ class StoreConfig(_Documented):
     def _is_redis(cls, value: str) -> str:
         if not re.match(r"(redis|rediss)://[^\s/]+|unix://\S+", value):
             raise ValueError("must begin with redis://, rediss:// or unix:// and name a server")
+        try:
+            # Reading the port checks it. The error is not told: it may quote part of a password.
+            _ = urlsplit(value).port
+        except ValueError:
+            raise ValueError(
+                "names no server and port, write it like redis://cache:6379/0 or "
+                "redis://[::1]:6379/0, with what is special in a password percent-encoded"
+            ) from None
         return value
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 import yaml
 
 LARGEST_BYTES: Final = 1 << 20
+LARGEST_BITS: Final = 63
+"""Of a whole number, without its sign."""
 STDIN: Final = Path("-")
 """Stands for standard input."""
 
@@ -40,6 +42,20 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    try:
+        number = loader.construct_yaml_int(node)
+    except ValueError:
+        number = None
+    if number is None or number.bit_length() > LARGEST_BITS:
+        problem = f"{node.value[:20]!r} is no whole number of {LARGEST_BITS} bits or less"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+
+
 def read(path: Path) -> tuple[dict[str, Any], list[str]]:
     """What a file says (`STDIN`: standard input), and a sentence for each key that stands twice.
 
@@ -53,13 +69,23 @@ def read(path: Path) -> tuple[dict[str, Any], list[str]]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
-        problem = getattr(error, "problem", None) or "not a text in UTF-8"
+        problem = getattr(error, "problem", None) or _told(error)
         raise ConfigError([f"{path}{where}: not YAML: {problem}"]) from error
     if raw is None:
         return {}, []
     if not isinstance(raw, dict):
         raise ConfigError([f"{path}: must be a mapping with apiVersion, kind, webhook, ..."])
     return raw, [f"{path}: {each}" for each in loader.twice]
+
+
+def _told(error: Exception) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return "not a text in UTF-8"
+        case RecursionError():
+            return "nested too deeply"
+        case _:
+            return str(error).partition("\n")[0]
 
 
 def _content(path: Path) -> bytes:

@@ -57,11 +57,18 @@ class StoreSettings:
 
     @property
     def server(self) -> str:
-        """The server for messages, without credentials."""
+        """The server for messages, without credentials.
+
+        Raises:
+            StoreError: the URL is none.
+        """
         if self.sentinel:
             hosts = ", ".join(f"{host}:{port}" for host, port in self.sentinel.hosts)
             return f"{self.sentinel.service} of sentinel {hosts}"
-        parts = urlsplit(self.url)
+        try:
+            parts = urlsplit(self.url)
+        except ValueError as error:
+            raise StoreError(f"store.url: {error}") from error
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 

@@ -106,6 +106,9 @@ def test_every_threshold_of_the_policy_can_be_set() -> None:
         ("webhook: {bind: ':99999'}", "webhook.bind: ':99999' is no address, write it like 127.0.0.1:8888 or [::1]:8888"),
         ("webhook: {narrow: -1}", "webhook.narrow: -1 is not allowed, allowed is 0 or more"),
         ("store: {url: 'http://x'}", "store.url: must begin with redis://, rediss:// or unix:// and name a server"),
+        ("store: {url: 'redis://[::1/0'}", "store.url: names no server and port, write it like redis://cache:6379/0 or redis://[::1]:6379/0, with what is special in a password percent-encoded"),
+        ("store: {url: 'redis://:secret/word@h:1/0'}", "store.url: names no server and port, write it like redis://cache:6379/0 or redis://[::1]:6379/0, with what is special in a password percent-encoded"),
+        ("store: {url: 'redis://h:99999/0'}", "store.url: names no server and port, write it like redis://cache:6379/0 or redis://[::1]:6379/0, with what is special in a password percent-encoded"),
         ("store: {tls: {cert: a.pem}}", "store.tls: cert and key come together"),
         ("policy: {entrypolls: 3}", "policy.entrypolls: no such field, did you mean entryPolls?"),
         ("policy: {entryPolls: 0}", "policy.entryPolls: 0 is out of range, allowed is 1 or more"),
@@ -143,8 +146,14 @@ def test_an_unknown_variable_is_refused() -> None:
         ("webhook: [", "not YAML"),
         ("- a\n- b", "must be a mapping"),
         ("a: !!python/object:os.system {}", "not YAML"),
+        (f"policy: {{entryPolls: {'9' * 5000}}}", "(line 1): not YAML: '99999999999999999999' is no whole number"),
+        (f"webhook: {{narrow: 0x{'f' * 5000}}}", "(line 1): not YAML: '0xffffffffffffffffff' is no whole number"),
+        (f"apiVersion: {'9' * 4000}", "(line 1): not YAML: '99999999999999999999' is no whole number"),
+        (f"policy: {{entryPolls: '{'9' * 4000}'}}", "larger than any setting allows"),
+        ("a: 2026-13-45", "month must be in 1..12"),
+        ("[" * 5000, "nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_configuration_is_said_to_be_none(tmp_path: Path, text: str, told: str) -> None:
     """Broken files end in a sentence, with the line where there is one."""
     (problem,) = _problems(tmp_path, text)

@@ -88,6 +88,12 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
         connect(StoreSettings(url=url))
 
 
+def test_a_url_that_is_none_names_no_server() -> None:
+    """The name for messages ends in the same error, not in a traceback."""
+    with pytest.raises(StoreError, match=r"^store\.url: Invalid IPv6 URL"):
+        _ = StoreSettings(url="redis://[::1").server
+
+
 def test_servers_are_named_without_secrets() -> None:
     """What stands in messages and logs holds no password."""
     assert StoreSettings(url="redis://me:pw@h:1/2").server == "redis://h:1/2"

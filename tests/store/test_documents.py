@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from watching import body, node, other
+from watching import allocation, body, node, other
 
 from extender.store import documents
 from extender.store.errors import DocumentError
 from extender.store.schema import Kind
-from scoring.model import AllocationMode, Gang, Health, Node, Override, Scope
+from scoring.model import Allocation, AllocationMode, Gang, Health, Node, Override, Scope
 
 EXAMPLE = """
 apiVersion: surefoot.dev/v1
@@ -312,12 +312,21 @@ def test_other_kinds_are_checked(kind: str, fields: dict[str, Any], problem: str
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize("named", [None, [], ["GPU-a"]])
+def test_an_allocation_may_name_fewer_gpus_than_it_counts(named: list[str] | None) -> None:
+    """Which ones the rest are is not known: the count stays, and no name is made up."""
+    value = allocation("gpu-17", count=3, gpus=named).value
+    assert isinstance(value, Allocation)
+    assert (value.count, value.gpus) == (3, None if named is None else frozenset(named))
+
+
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
         (b"junk", "is no JSON"),
         (b"\xff", "is no JSON"),
         (b"[]", "expected a mapping, got a list"),
+        (b'{"epoch":1,"seq":"x",', "seq: expected a whole number or nothing, got text"),
         (b"{}", "missing"),
         (json.dumps(body("gpu-18")).encode(), "describes gpu-18, not gpu-17"),
         (json.dumps(body(apiVersion="surefoot.dev/v2")).encode(), "is newer than this Surefoot"),

@@ -14,10 +14,11 @@ from redis import Redis
 from servers import eventually
 from watching import Watch, allocation, body, node, other, override, write_raw
 
-from extender.store import fleets, keys
+from extender.store import documents, fleets, keys
 from extender.store.connect import StoreSettings
 from extender.store.reader import Reader
 from extender.store.schema import Kind
+from extender.store.values import Value
 from extender.store.writer import Writer
 from scoring.model import Fleet, GangKey, NodeName
 
@@ -203,6 +204,49 @@ def test_a_broken_document_costs_its_node_and_no_other(
     writer.delete(Kind.ALLOCATION, "x")
     eventually(lambda: not seen.fleet.quarantined, "an empty quarantine")
     assert seen.shows("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"epoch":1,"seq":"x",',
+        b'{"epoch":"x","metadata":{"name":"\xff"}}',
+        b'{"epoch":"x","gpus":' + b"[" * 100_000,
+        b'{"epoch":1,"seq":2,"apiVersion":3}',
+    ],
+    ids=["cut off", "no UTF-8", "deep", "wrong header"],
+)
+def test_what_is_wrong_twice_costs_its_node_and_no_other(
+    writer: Writer, watch: Begin, store: StoreSettings, client: Redis, raw: bytes
+) -> None:
+    """A field of the wrong type in front of what is no JSON neither stops a reader nor a look."""
+    writer.put([node("a"), node("b")])
+    seen = watch(store)
+    assert seen.shows("a", "b")
+    write_raw(client, Kind.NODE, "b", raw)
+    eventually(lambda: set(seen.fleet.quarantined) == {"Node/b"}, "one in quarantine")
+    assert (set(seen.fleet.nodes), seen.status.reloads) == ({"a"}, 1)
+    assert set(fleets.look(store)[0].quarantined) == {"Node/b"}
+    writer.put([node("c")])
+    eventually(lambda: NodeName("c") in seen.fleet.nodes, "the next change")
+
+
+def test_a_document_that_fails_as_nobody_foresaw_stops_no_other(
+    writer: Writer, watch: Begin, store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in the decoder itself is told of the document that met it."""
+
+    def decode(kind: Kind, key: str, raw: bytes) -> Value:
+        if key == "b":
+            raise LookupError("surprise")
+        return whole(kind, key, raw)
+
+    whole = documents.decode
+    monkeypatch.setattr(documents, "decode", decode)
+    writer.put([node("a"), node("b")])
+    seen = watch(store)
+    assert set(seen.fleet.nodes) == {"a"}
+    assert seen.fleet.quarantined == {"Node/b": "cannot be read: LookupError: surprise"}
 
 
 def test_entries_that_nobody_understands_are_skipped(

@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from urllib.parse import urlsplit
 
 import pytest
 from redis import Redis
+from redis.client import Pipeline
 from servers import Cache, eventually
 from watching import Watch, node, override
 
-from extender.store import keys
+from extender.store import fleets, keys, load
 from extender.store.connect import StoreSettings
+from extender.store.errors import StoreError
 from extender.store.schema import Kind
+from extender.store.scripts import Scripts
 from extender.store.writer import Writer
 from scoring.model import NodeName
 
 Begin = Callable[..., Watch]
 TEN = [f"n{number}" for number in range(10)]
+
+
+class _Restless(Redis):
+    """A client in the midst of whose first pipelines the cache changes."""
+
+    def __init__(self, settings: StoreSettings, changes: int) -> None:
+        super().__init__(port=urlsplit(settings.url).port or 0, protocol=2)
+        self.looks = 0
+        self._changes = changes
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
+        """A pipeline whose look at the time also counts the generation up."""
+        self.looks += 1
+        pipe: Pipeline = super().pipeline(transaction, shard_hint)
+        if self.looks <= self._changes:
+            count = f"redis.call('INCR', '{keys.GENERATION.name}') return redis.call('TIME')"
+            vars(pipe)["time"] = partial(pipe.eval, count, 0)
+        return pipe
 
 
 @contextmanager
@@ -232,3 +257,91 @@ def test_traffic_through_a_crash_ends_in_the_truth(cache: Cache, watch: Begin) -
 def _answers(writer: Writer) -> bool:
     writer.ping()
     return True
+
+
+def test_a_flushed_cache_is_noticed_though_the_same_writer_refills_it_at_once(
+    writer: Writer, watch: Begin, store: StoreSettings, client: Redis
+) -> None:
+    """The new data has the generation of the old, and still the reader sees that it is other data."""
+    names = [f"a{number}" for number in range(5)]
+    writer.put([node(name, expected=2) for name in names])
+    seen = watch(store)
+    assert seen.shows(*names)
+    client.flushall()
+    writer.put([node(name, expected=4) for name in names])
+    eventually(lambda: {one.expected for one in seen.fleet.nodes.values()} == {4}, "the new data")
+    assert replace(fleets.look(store)[0], now_s=seen.fleet.now_s) == seen.fleet
+
+
+def test_a_full_cache_is_read_as_before(cache: Cache, watch: Begin) -> None:
+    """At `maxmemory` without eviction only writes are refused: readers go on, and new ones begin."""
+    with writing(cache) as writer, closing(Redis(port=cache.port)) as client:
+        writer.put([node("a")])
+        old = watch(cache.settings)
+        assert old.shows("a")
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", 1)
+        client.script_flush()
+        with pytest.raises(StoreError, match="is full"):
+            writer.put([node("b")])
+        full_s = time.monotonic()
+        new = watch(cache.settings)
+        assert new.shows("a")
+        for each in (old, new):
+            eventually(lambda one=each: (one.status.heard_s or 0) > full_s + 0.3, "a later answer")  # type: ignore[misc]
+            assert each.status.problem is None
+        # What changes in a full cache is followed too, by the script as by the full load.
+        client.config_set("maxmemory", 0)
+        writer.put([node("b")])
+        client.config_set("maxmemory", 1)
+        eventually(lambda: old.shows("a", "b") and new.shows("a", "b"), "the change")
+
+
+@pytest.mark.parametrize("generation", [30_000_000, 2**63 - 1])
+def test_a_generation_that_jumps_costs_no_memory(
+    writer: Writer, store: StoreSettings, client: Redis, generation: int
+) -> None:
+    """Whatever the counter says, what is missing is told without counting it up."""
+    writer.put([node("a")])
+    client.set(keys.GENERATION.name, generation)
+    scripts = Scripts(client)
+    scripts.changed_since(1)
+    tracemalloc.start()
+    try:
+        changes = scripts.changed_since(1)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (changes.complete, changes.generation) == (False, generation)
+    assert peak_bytes < 1_000_000
+
+
+@pytest.mark.parametrize("junk", ["x", "-1", "9" * 30, "9" * 5000])
+def test_a_generation_that_is_no_number_is_said_to_be_none(
+    store: StoreSettings, client: Redis, junk: str
+) -> None:
+    """Both ways of reading end in the cache's own error."""
+    client.set(keys.GENERATION.name, junk)
+    for read in (lambda: fleets.look(store), lambda: Scripts(client).changed_since(0)):
+        with pytest.raises(StoreError, match="not a number"):
+            read()
+
+
+@pytest.mark.parametrize(("changes", "taken"), [(0, 1), (3, 4)])
+def test_a_look_during_which_the_cache_changed_is_taken_again(
+    writer: Writer, store: StoreSettings, changes: int, taken: int
+) -> None:
+    """No mixture of two moments is handed out."""
+    writer.put([node("a")])
+    with closing(_Restless(store, changes)) as restless:
+        contents = load.contents(restless)
+    assert (contents.generation, restless.looks) == (1 + changes, taken)
+
+
+def test_a_cache_that_never_stands_still_is_not_believed(store: StoreSettings) -> None:
+    """A look is given up after some attempts, with the reason."""
+    with (
+        closing(_Restless(store, load.ATTEMPTS)) as restless,
+        pytest.raises(StoreError, match="changed during each of 8 attempts"),
+    ):
+        load.contents(restless)

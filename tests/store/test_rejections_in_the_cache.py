@@ -113,7 +113,7 @@ def test_a_stored_document_without_a_time_is_quarantined(
     [
         ({"owner": ""}, "owner: expected"),
         ({"owner": None}, "owner: expected text"),
-        ({"node": "a/b"}, "node: expected"),
+        ({"node": "a/b"}, "node: write a name of letters"),
         ({"at": "noon"}, "at: "),
         ({"at": "2026-11-29T10:00:00"}, "at: "),
         ({"reason": 7}, "reason: expected text"),

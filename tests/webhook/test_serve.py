@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ GANG_8 = pod(8, gang="sweep")
 ALL = (*TEN, SICK)
 BODY = json.dumps(by_names(GANG_8, ALL)).encode()
 HEAD = b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
 def test_a_gang_is_kept_off_the_sick_node(served: Serve) -> None:
@@ -141,7 +142,7 @@ def test_callers_in_parallel_get_the_same_answer(served: Serve) -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        TLS_HELLO,
         b"\r\n\r\n\r\n",
         b"POST /filter HTTP/9.9\r\n\r\n",
         HEAD + b"Content-Length: -1\r\n\r\n",
@@ -190,7 +191,10 @@ def test_a_client_that_never_closes_delays_nobody(served: Serve) -> None:
 
 SHORT = """
 from extender.webhook import app, server
+server.HEAD_S = 0.5
 server.STALL_S = 0.5
+server.REQUEST_S = 1.5
+server.SLOWEST_BPS = 1e4
 app.LARGEST_BODY = 1 << 16"""
 
 
@@ -227,6 +231,96 @@ def test_clients_that_stall_lose_their_threads_and_hurt_nobody(strict: Serve) ->
         assert slow.getresponse().status == 200
 
 
+@pytest.mark.parametrize("count", [8, 60])
+@pytest.mark.parametrize("sent", [b"P", HEAD, TLS_HELLO], ids=["byte", "head", "tls"])
+def test_heads_that_stall_hold_no_thread_and_are_cut(
+    strict: Serve, sent: bytes, count: int
+) -> None:
+    """However many they are, others are served meanwhile, and all are cut within the same bound."""
+    stalled = [dial(strict) for _ in range(count)]
+    for each in stalled:
+        each.sendall(sent)
+    began_s = time.monotonic()
+    assert strict.ask("GET", "/livez", timeout_s=1.0).status == 200
+    assert strict.ask("POST", "/filter", BODY, timeout_s=1.0).status == 200
+    assert [ending(each) for each in stalled] == [b""] * count
+    assert time.monotonic() - began_s < 0.5 + 2
+
+
+@pytest.mark.parametrize(
+    ("head", "bound_s", "answer"),
+    [(b"POST /filter HTTP/1.1\r\nX: ", 0.5, b""), (HEAD + b"Content-Length: 99\r\n\r\n", 1.5, b"400")],
+    ids=["heads", "bodies"],
+)  # fmt: skip
+def test_clients_that_drip_are_cut(
+    strict: Serve, head: bytes, bound_s: float, answer: bytes
+) -> None:
+    """Sixteen never pause for long, and would never end: the bound is on the whole."""
+    dripping = [dial(strict) for _ in range(16)]
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(0.1):
+            for each in dripping:
+                with suppress(OSError):
+                    each.sendall(b" ")
+
+    for each in dripping:
+        each.sendall(head)
+    dripper = threading.Thread(target=drip)
+    dripper.start()
+    began_s = time.monotonic()
+    try:
+        assert strict.ask("GET", "/livez").status == 200
+        assert [ending(each)[9:12] for each in dripping] == [answer] * 16
+        assert time.monotonic() - began_s < bound_s + 2
+    finally:
+        over.set()
+        dripper.join()
+
+
+def test_a_large_body_may_take_longer_when_it_keeps_coming(strict: Serve) -> None:
+    """40 kB at 20 kB/s, where 10 kB/s are asked for, and the bound without it would be 1.5 s."""
+    body = BODY.ljust(40_000)
+    began_s = time.monotonic()
+    with closing(strict.connect()) as slow:
+        slow.request("POST", "/filter", trickled(body, 10), {"Content-Length": str(len(body))})
+        assert slow.getresponse().status == 200
+    assert time.monotonic() - began_s > 1.5
+
+
+def test_a_connection_may_idle_before_and_between_its_requests(strict: Serve) -> None:
+    """Longer than any bound on a request: kube-scheduler dials in reserve, and keeps what it has."""
+    with closing(strict.connect()) as kept, closing(strict.connect()) as reserve:
+        reserve.connect()
+        assert ask(kept, "GET", "/livez").status == 200
+        before = kept.sock
+        pause(2.5)
+        for each in (kept, reserve, kept):
+            assert ask(each, "POST", "/filter", BODY).status == 200
+        assert kept.sock is before, "it was not dialled again"
+
+
+def test_requests_sent_ahead_are_answered_in_turn(strict: Serve) -> None:
+    """Two and a half in one piece, the rest later."""
+    one = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+    with dial(strict) as caller:
+        caller.sendall(one + one + one[:20])
+        pause(0.2)
+        caller.sendall(one[20:])
+        caller.shutdown(socket.SHUT_WR)
+        assert received(caller).count(b"HTTP/1.1 200 OK") == 3
+
+
+def ending(caller: socket.socket) -> bytes:
+    """What a connection gets before the other side closes or resets it."""
+    found = b""
+    with caller, suppress(ConnectionError):
+        while piece := caller.recv(65536):
+            found += piece
+    return found
+
+
 @pytest.mark.parametrize("how", ["declared", "chunked"])
 def test_a_body_beyond_the_limit_is_a_413(strict: Serve, how: str) -> None:
     """By its declared length before it is read, or as soon as its chunks exceed it."""
@@ -243,13 +337,18 @@ def test_a_body_beyond_the_limit_is_a_413(strict: Serve, how: str) -> None:
     assert strict.ask("POST", "/filter", BODY).status == 200
 
 
-def trickled(body: bytes) -> Iterator[bytes]:
-    """A body in five pieces that come slowly, none slower than the bound."""
-    step = len(body) // 4
+def trickled(body: bytes, pieces: int = 4) -> Iterator[bytes]:
+    """A body in pieces that come slowly, none slower than the bound."""
+    step = len(body) // pieces
     for at in range(0, len(body), step):
         yield body[at : at + step]
-        resume_s = time.monotonic() + 0.2
-        eventually(lambda at_s=resume_s: time.monotonic() > at_s, "a pause")  # type: ignore[misc]
+        pause(0.2)
+
+
+def pause(for_s: float) -> None:
+    """What a slow client does."""
+    resume_s = time.monotonic() + for_s
+    eventually(lambda: time.monotonic() > resume_s, "a pause")
 
 
 def test_sigterm_ends_it_with_every_answer_given_and_every_record_shipped(
