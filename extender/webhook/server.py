@@ -88,9 +88,8 @@ class _Unreader(SocketUnreader):  # type: ignore[misc]
             self.sock.settimeout(min(bound_s, self._left_s()))
             piece: bytes = super().chunk(size_hint)
         except TimeoutError as error:
-            self.due_s = (
-                0.0  # or gunicorn would wait for the rest once more, to keep the connection
-            )
+            # Or gunicorn would wait for the rest once more, to keep the connection.
+            self.due_s = 0.0
             raise ConnectionResetError(errno.ECONNRESET, "the client is too slow") from error
         finally:
             self.sock.settimeout(bound_s)
