@@ -44,7 +44,8 @@ def _again(draft: Draft, was: OpenCause, finding: Finding) -> None:
     """An event of an open cause: what is newer undoes a repair, what is not can only worsen it."""
     if was.repaired_s is not None and finding.time_s <= was.repaired_s:
         return
-    if finding.time_s > (was.cause.last_s or 0.0):
+    newer = finding.time_s > (was.cause.last_s or 0.0)
+    if newer:
         cause = replace(
             was.cause,
             state=max(was.peak, was.cause.state),
@@ -55,7 +56,10 @@ def _again(draft: Draft, was: OpenCause, finding: Finding) -> None:
         draft.open[finding.cause] = replace(was, cause=cause, repaired_s=None, clean_polls=0)
     if not finding.linked:
         draft.open[finding.cause] = replace(draft.open[finding.cause], linked=False)
-    draft.raise_to(finding.cause, finding.state, finding.scope, finding.time_s)
+    # What is neither newer nor worse than the worst so far was judged then, and perhaps acquitted.
+    judged = not newer and finding.state <= was.peak
+    state = draft.open[finding.cause].cause.state if judged else finding.state
+    draft.raise_to(finding.cause, state, finding.scope, finding.time_s)
 
 
 def note_pattern(draft: Draft, now_s: float) -> None:

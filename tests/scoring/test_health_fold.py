@@ -8,6 +8,7 @@ import pytest
 from health_days import CLEAN, POLL_S, QUIET, Day, sampled
 
 from scoring.health.causes import CATALOGUE, SPECS, Clear, clear_of
+from scoring.health.findings import Finding
 from scoring.health.fold import Change, Poll, fold, fold_all, observe
 from scoring.health.pattern import of_jobs
 from scoring.health.record import GpuRecord, open_causes, state_of
@@ -540,3 +541,18 @@ def test_no_data_is_not_health() -> None:
         Sample(levels=CLEAN, missing=frozenset({Signal.POWER_W})),
     ):
         assert Day(healthy=False).poll(sample, times=100) is Health.UNKNOWN
+
+
+def test_a_repeated_event_does_not_undo_an_acquittal() -> None:
+    """A linked XID 48 that the recovery action acquitted stays SUSPECT when it is told again."""
+    levels = {Signal.RECOVERY_ACTION: 0.0}
+    healthy = Sample(levels=levels, rates={}, missing=frozenset(), was_reset=False)
+    event = Finding(
+        cause="xid.48", time_s=6.0, state=Health.RESET_REQUIRED, boot_id="b", linked=True
+    )
+    poll = Poll(time_s=15.0, boot_id="b", sample=healthy, findings=(event,))
+    once, _ = fold(GpuRecord(), poll)
+    assert state_of(once) is Health.SUSPECT
+    twice, transitions = fold(once, poll)
+    assert twice == once
+    assert transitions == ()
