@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 
+from extender.ending import Ending
 from extender.store.documents import Document
 from extender.store.errors import StoreError
 from extender.store.schema import Kind
@@ -19,20 +19,15 @@ FIRST_RETRY_S: Final = 1.0
 """After a failure; each further one waits twice as long, up to `EVERY_S`."""
 
 
-def hold(writer: Writer, documents: Sequence[Document]) -> NoReturn:
-    """Stamp the nodes as seen, and put again what the cache lost, until interrupted.
+def hold(writer: Writer, documents: Sequence[Document], ending: Ending) -> None:
+    """Stamp the nodes as seen, and put again what the cache lost, until a signal ends it.
 
     A cache that fails is tried again and again; that it fails, and that it is back, is said once.
-
-    Raises:
-        KeyboardInterrupt: the way out.
     """
     lasting = [each for each in documents if _lasts(each)]
     nodes = [NodeName(each.id) for each in documents if each.kind is Kind.NODE]
     failures = 0
-    while True:
-        retry_s = FIRST_RETRY_S * 2.0 ** min(failures - 1, 10)
-        time.sleep(min(EVERY_S, retry_s) if failures else EVERY_S)
+    while not ending.within(_pause_s(failures)):
         try:
             lost = writer.missing(lasting)
             writer.put(lost)
@@ -47,6 +42,12 @@ def hold(writer: Writer, documents: Sequence[Document]) -> NoReturn:
         for each in lost:
             click.echo(f"{each.kind.value} {each.id} was gone, stored again", err=True)
         failures = 0
+
+
+def _pause_s(failures: int) -> float:
+    if not failures:
+        return EVERY_S
+    return min(EVERY_S, FIRST_RETRY_S * 2.0 ** min(failures - 1, 10))
 
 
 def _lasts(document: Document) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from extender import wiring
 from extender.cli import hold as holding
 from extender.cli import notes, options
 from extender.config import durations
+from extender.ending import Ending
 from extender.store import documents
 from extender.store.documents import Document, Identity
 from extender.store.errors import DocumentError, StoreError
@@ -134,6 +134,6 @@ def _put(writer: Writer, found: Sequence[Document], seen_ago_s: float, hold: boo
         click.echo("note: no Node to hold", err=True)
         return
     told = "1 node" if nodes == 1 else f"{nodes} nodes"
-    click.echo(f"stamping {told} every {holding.EVERY_S:.0f} s, Ctrl-C ends it")
-    with suppress(KeyboardInterrupt):
-        holding.hold(writer, found)
+    with Ending() as ending:
+        click.echo(f"stamping {told} every {holding.EVERY_S:.0f} s, Ctrl-C ends it")
+        holding.hold(writer, found, ending)

@@ -15,6 +15,7 @@ from papers import node_body
 from redis import Redis
 from servers import Cache, eventually
 
+from extender.ending import Ending
 from extender.store import keys
 
 ALLOCATION = {
@@ -288,15 +289,14 @@ def test_a_hold_brings_back_nothing_that_ends_by_itself(
     """An override that ran out stays out; pauses grow from a second to the usual one."""
     pauses: list[float] = []
 
-    def pause(seconds: float) -> None:
+    def within(_: Ending, seconds: float) -> bool:
         pauses.append(seconds)
         if len(pauses) == 1:
             client.delete(keys.NODES.name, keys.OVERRIDES.name)
             client.set(keys.SEEN.name, "junk")
-        if len(pauses) == 8:
-            raise KeyboardInterrupt
+        return len(pauses) == 8
 
-    monkeypatch.setattr("extender.cli.hold.time.sleep", pause)
+    monkeypatch.setattr(Ending, "within", within)
     over = other("Override", **WORD, until="2100-01-01T00:00:00Z")
     result = surefoot("put", "-", "--hold", stdin=f"{json.dumps(node_body('a'))}\n{over}")
     assert result.exit_code == 0
