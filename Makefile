@@ -3,6 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
+E2E_STAMP := .venv/.installed-e2e
 
 .DEFAULT_GOAL := help
 .PHONY: install demo test check bench fuzz format docs lock help
@@ -12,6 +13,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(E2E_STAMP): $(STAMP) requirements/e2e.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/e2e.txt
 	touch $@
 
 install: $(STAMP) ## Create .venv with everything pinned in requirements/dev.txt
@@ -49,6 +54,7 @@ docs: $(STAMP) ## Write the generated pages: configuration, reasons, causes
 lock: ## Pin every dependency anew, with hashes (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate pyproject.toml requirements/build.in --extra demo --group test --group lint -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --constraint requirements/dev.txt --group e2e -o requirements/e2e.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate requirements/build.in -o requirements/build.txt
 
 help: ## This list
