@@ -28,6 +28,8 @@ class Picture:
     fleet: Fleet
     policy: Policy
     candidates: Mapping[NodeName, Candidate]
+    names: frozenset[NodeName]
+    """Of the candidates; the same object as long as no node comes or goes."""
     bound: Mapping[GangKey, frozenset[NodeName]]
     """The nodes on which members of each gang hold GPUs; gangs without one are absent."""
     domains: Mapping[Domain, frozenset[NodeName]]
@@ -45,7 +47,7 @@ def picture(fleet: Fleet, policy: Policy) -> Picture:
         gangs={}, overrides={}, breakers={},
     )  # fmt: skip
     blank = Picture(
-        fleet=empty, policy=policy, candidates={}, bound={}, domains={}, calendar={},
+        fleet=empty, policy=policy, candidates={}, names=frozenset(), bound={}, domains={}, calendar={},
         unfresh=frozenset(),
     )  # fmt: skip
     broken = _after(QUARANTINED_NODE, fleet.quarantined)
@@ -64,9 +66,11 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
     """
     candidates = dict(old.candidates)
     names = list(names)
+    moved = False
     for name in names:
         node = fleet.nodes.get(name)
         found = candidate(fleet, node, old.policy) if node else stranger(fleet, name)
+        moved = moved or (found is None) == (name in candidates)
         if found is not None:
             candidates[name] = found
         else:
@@ -75,6 +79,7 @@ def advanced(old: Picture, fleet: Fleet, names: Iterable[NodeName]) -> Picture:
         fleet=fleet,
         policy=old.policy,
         candidates=candidates,
+        names=frozenset(candidates) if moved else old.names,
         bound=_regrouped(
             old.bound,
             ((name, _gangs_on(old.fleet, name), _gangs_on(fleet, name)) for name in names),

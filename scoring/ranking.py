@@ -118,13 +118,6 @@ def changed(
     return Ranking(old.need, ranks, vetoes, tuple(order))
 
 
-def reasons(
-    found: Ranking, offered: frozenset[NodeName], unreported: Reason | None
-) -> Counter[Reason]:
-    """How many of `offered` each reason refuses; nodes without a document count as `unreported`."""
-    count = Counter(reason for name, reason in found.vetoes.items() if name in offered)
-    if unreported is not None:
-        strangers = offered.difference(found.ranks).difference(found.vetoes)
-        if strangers:
-            count[unreported] += len(strangers)
-    return count
+def reasons(found: Ranking, offered: frozenset[NodeName]) -> Counter[Reason]:
+    """How many of `offered` each reason refuses, of the nodes that the ranking has."""
+    return Counter(map(found.vetoes.__getitem__, filter(offered.__contains__, found.vetoes)))

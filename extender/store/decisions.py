@@ -24,6 +24,8 @@ RAW: Final = 256
 BATCH: Final = 256
 COALESCE_S: Final = 0.02
 """Records that come within this time after the first are shipped with it, once it is answered."""
+YIELD_S: Final = 0.0002
+"""Between two records of a batch: decisions that come meanwhile wait for one record, not for all."""
 TIMEOUT_S: Final = 1.0
 FIRST_BACKOFF_S: Final = 0.05
 LAST_BACKOFF_S: Final = 0.5
@@ -130,8 +132,7 @@ class DecisionLog:
             taken = [self._take() for _ in range(min(BATCH, len(self._waiting)))]
         if not taken:
             return False
-        rendered = (self._rendered(one) if callable(one) else one for one in taken)
-        batch = [record for record in rendered if record is not None]
+        batch = [record for record in map(self._made, taken) if record is not None]
         replies: list[object] = []
         try:
             with reaching(self._server):
@@ -158,6 +159,13 @@ class DecisionLog:
                     approximate=True,
                 )
             return pipe.execute(raise_on_error=False)
+
+    def _made(self, record: bytes | Render) -> bytes | None:
+        if isinstance(record, bytes):
+            return record
+        if self._raw < RAW // 2:
+            self._closing.wait(YIELD_S)
+        return self._rendered(record)
 
     def _rendered(self, render: Render) -> bytes | None:
         """The record; None: it cannot be made, which must cost no other one."""

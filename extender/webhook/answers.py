@@ -16,7 +16,7 @@ from typing import Final
 from extender.config.model import FailurePolicy, Mode, UnknownNodes, WebhookConfig
 from extender.webhook.board import Board, View
 from extender.wire.scheduler import NodesRequest, PreemptionRequest, Victims
-from scoring import rank, ranking, standing
+from scoring import rank, standing
 from scoring.candidate import candidate
 from scoring.model import Ask, NodeName, ResourceKind, WorkClass
 from scoring.ranking import Ranking
@@ -52,10 +52,12 @@ class Decision:
     kube-scheduler reads no reasons then.
     """
     tally: Counter[Reason] = field(default_factory=Counter)
-    """How many nodes are refused for each reason, as far as that was counted: see `counts`."""
+    """How many nodes are refused for each reason, where that was counted: nothing passed."""
     ranking: Ranking | None = None
     unreported: Reason | None = None
     """The reason for nodes without a document."""
+    known: frozenset[NodeName] = frozenset()
+    """The nodes that the snapshot can say something of."""
     snapshot: tuple[int, float] | None = None
     """Generation and time of the snapshot that was judged by; None: of none."""
 
@@ -65,12 +67,6 @@ class Decision:
         if self.outcome not in (Outcome.VETO, Outcome.CLOSED) or not self.tally:
             return None
         return self.tally.most_common(1)[0][0]
-
-    def counts(self, names: frozenset[NodeName]) -> Counter[Reason]:
-        """How many of `names` each reason refuses."""
-        if self.ranking is None or self.tally:
-            return self.tally
-        return ranking.reasons(self.ranking, names, self.unreported)
 
 
 def unreported_reason(policy: UnknownNodes, ask: Ask) -> Reason | None:
@@ -113,6 +109,7 @@ class Judge:
                 narrowed=narrow > 0,
                 ranking=found,
                 unreported=unreported,
+                known=view.picture.names,
                 snapshot=view.at,
             )
         missing = unreported or Reason.NODE_UNREPORTED
@@ -122,7 +119,6 @@ class Judge:
             vetoes=reasons,
             tally=Counter(reasons),
             ranking=found,
-            unreported=unreported,
             snapshot=view.at,
         )
 

@@ -7,21 +7,29 @@ block (the log) is left to the thread that ships it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import structlog
 
 from extender.config.model import Mode
 from extender.webhook.answers import Decision
+from extender.webhook.memo import Memo
+from scoring import ranking
 from scoring.model import Ask, Health, NodeName
+from scoring.reasons import Reason
+
+KEPT: Final = 1024
+"""kube-scheduler offers pods of one kind much the same nodes: few sets, each of them often."""
 
 log = structlog.get_logger()
+_digests: Memo[str] = Memo(KEPT)
+_strangers: Memo[int] = Memo(KEPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,29 +90,45 @@ class Record:
             "generation": self.generation,
             "now": self.now_s,
             "policy": self.policy,
-            "counts": {
-                reason.value: count for reason, count in self.decision.counts(self.names).items()
-            },
+            "counts": {reason.value: count for reason, count in self._counts().items()},
             "best": best[0] if best else None,
             "runnerUp": best[1] if len(best) > 1 else None,
             "tookMs": round(self.took_s * 1000, 3),
         }
 
+    def _counts(self) -> Counter[Reason]:
+        """How many of the offered nodes each reason refuses."""
+        decision = self.decision
+        if decision.ranking is None or decision.tally:
+            return decision.tally
+        count = ranking.reasons(decision.ranking, self.names)
+        if decision.unreported is not None:
+            count[decision.unreported] += _strangers.get(_difference, self.names, decision.known)
+        return +count
+
     def _best(self, count: int) -> list[dict[str, Any]]:
-        ranking, passed = self.decision.ranking, self.decision.passed
-        if ranking is None:
+        found, passed = self.decision.ranking, self.decision.passed
+        if found is None:
             return []
         if self.decision.narrowed:
             best = list(islice(passed, count))
         else:
-            best = ranking.first(frozenset(passed), count)
-        return [{"node": name, "rank": round(ranking.ranks.get(name, 0.0), 6)} for name in best]
+            best = found.first(frozenset(passed), count)
+        return [{"node": name, "rank": round(found.ranks.get(name, 0.0), 6)} for name in best]
 
 
-def names_digest(names: Iterable[NodeName]) -> str:
+def _difference(names: frozenset[NodeName], known: frozenset[NodeName]) -> int:
+    return len(names - known)
+
+
+def names_digest(names: frozenset[NodeName]) -> str:
     """Sixteen hex digits that say which nodes were offered, whatever their order: a sum, because
     to sort thousands of names costs more than the decision.
     """
+    return _digests.get(_digest, names)
+
+
+def _digest(names: frozenset[NodeName]) -> str:
     return f"{sum(map(_mark, names)) % 2**64:016x}"
 
 
