@@ -241,3 +241,8 @@ def _blocked(node: Node, causes: Sequence[Sequence[Cause]], allowed: int, policy
         if not allowed >> position & 1
         for cause in open_causes
     )
+
+
+def candidates(fleet: Fleet, policy: Policy) -> dict[NodeName, Candidate]:
+    """Every node of the fleet, ready to be judged."""
+    return {name: candidate(fleet, node, policy) for name, node in fleet.nodes.items()}
