@@ -13,6 +13,7 @@ from flask import Flask
 from extender import logs
 from extender.config import load, model
 from extender.config.model import SurefootConfig
+from extender.ending import Ending
 from extender.store.connect import SentinelSettings, StoreSettings, Tls
 from extender.store.decisions import DecisionLog
 from extender.store.picture import Changed
@@ -22,6 +23,7 @@ from extender.webhook.app import Deps, create_app
 from extender.webhook.board import Board
 from extender.webhook.metrics import Metrics
 from extender.webhook.server import Server
+from extender.webhook.tls import Certificates
 from scoring.model import Fleet
 
 log = structlog.get_logger()
@@ -43,6 +45,18 @@ def store_settings(config: SurefootConfig) -> StoreSettings:
         password_file=_path(store.password_file),
         tls=tls,
     )
+
+
+def certificates(config: SurefootConfig) -> Certificates | None:
+    """What the webhook serves TLS with; None: it serves plain HTTP.
+
+    Raises:
+        TlsError: a file cannot be used.
+    """
+    files = config.webhook.tls
+    if files is None:
+        return None
+    return Certificates(Path(files.cert), Path(files.key), _path(files.client_ca))
 
 
 def _path(text: str | None) -> Path | None:
@@ -142,9 +156,43 @@ def _watch(metrics: Metrics, board: Board, reader: Reader, decisions: DecisionLo
     )
 
 
-def serve(config: SurefootConfig) -> None:
-    """Serve until a signal ends it. Never returns: gunicorn exits the process."""
+def control(config: SurefootConfig, ending: Ending) -> None:
+    """Mirror the cluster into the cache until a signal ends it.
+
+    Raises:
+        extender.controller.pages.BindError: the address of its pages cannot be had.
+        extender.kube.errors.KubeError: nothing says where the API server is.
+    """
+    from extender.controller.control import Controller  # noqa: PLC0415 - half a second for the Kubernetes client, which only this command needs
+    from extender.kube.settings import KubeSettings, configuration  # noqa: PLC0415
+
     logs.configure(as_json=config.log.format is model.LogFormat.JSON, level=config.log.level)
+    kube = KubeSettings(kubeconfig=_path(config.kube.kubeconfig), context=config.kube.context)
+    store = store_settings(config)
+    server = configuration(kube).host
+    controller = Controller(kube, store, model.address(config.controller.bind), VERSION)
+    controller.start()
+    log.info(
+        "listening",
+        address=controller.address,
+        api_server=server,
+        store=store.server,
+        version=VERSION,
+    )
+    while not ending.within(60.0):
+        pass
+    controller.close()
+
+
+def serve(config: SurefootConfig) -> None:
+    """Serve until a signal ends it. Does not return: gunicorn exits the process.
+
+    Raises:
+        BindError: the address cannot be had.
+        TlsError: a certificate or key cannot be used.
+    """
+    logs.configure(as_json=config.log.format is model.LogFormat.JSON, level=config.log.level)
+    secured = certificates(config)
     running: list[Webhook] = []
 
     def build() -> Flask:
@@ -157,6 +205,7 @@ def serve(config: SurefootConfig) -> None:
         log.info(
             "listening",
             address=address,
+            tls=secured is not None,
             mode=config.webhook.mode.value,
             store=store_settings(config).server,
             version=VERSION,
@@ -166,4 +215,4 @@ def serve(config: SurefootConfig) -> None:
         for made in running:
             made.close()
 
-    Server(config.webhook.bind, build, started=started, stopped=stopped).run()
+    Server(config.webhook.bind, build, certificates=secured, started=started, stopped=stopped).run()

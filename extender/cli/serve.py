@@ -16,7 +16,8 @@ from extender.cli import options
 def command(config_path: Path | None, store_url: str | None, bind: str | None) -> None:
     """Serve /filter, /prioritize and /preempt to kube-scheduler, and /explain to people.
 
-    Exit code 0: ended by SIGTERM or SIGINT. 1: the address cannot be had. 2: usage.
+    Exit code 0: ended by SIGTERM or SIGINT. 1: the address cannot be had, or a certificate not be
+    used. 2: usage.
 
     \b
     Example:
@@ -25,8 +26,9 @@ def command(config_path: Path | None, store_url: str | None, bind: str | None) -
     config = options.load_config(config_path, store__url=store_url, webhook__bind=bind)
     from extender import wiring  # noqa: PLC0415 - loads gunicorn and Flask, after the configuration is known to be sound
     from extender.webhook.server import BindError  # noqa: PLC0415
+    from extender.webhook.tls import TlsError  # noqa: PLC0415
 
     try:
         wiring.serve(config)
-    except BindError as error:
+    except (BindError, TlsError) as error:
         options.fail(str(error), code=1)

@@ -74,11 +74,25 @@ def address(text: str) -> tuple[str, int]:
     return match["host"].strip("[]"), int(match["port"])
 
 
+class WebhookTlsConfig(_Documented):
+    """HTTPS instead of HTTP. Files are PEM; one that is replaced counts from the next connection on."""
+
+    cert: str
+    """File of the server's certificate, with the chain to its authority."""
+    key: str
+    """File of its key, without a password."""
+    client_ca: str | None = None
+    """File of the authorities that sign clients: then POST needs a client certificate, and GET (the
+    kubelet's probes, Prometheus) does not. Missing: nobody needs one."""
+
+
 class WebhookConfig(_Documented):
     """What kube-scheduler meets."""
 
     bind: str = "127.0.0.1:8888"
     """Address to listen on, `host:port`; port 0 picks a free one. Also `serve --bind`."""
+    tls: WebhookTlsConfig | None = None
+    """Serve HTTPS; plain HTTP where it is missing."""
     mode: Mode = Mode.OBSERVE
     """`observe`: every node passes, scores are 0, victims stay, and decisions record what would
     have been. `enforce`: the answers count."""
@@ -169,6 +183,31 @@ class StoreConfig(_Documented):
         return value
 
 
+class KubeConfig(_Documented):
+    """The API server. Without a word here: the kubeconfig that the variable KUBECONFIG names, else
+    the service account of the pod, else `~/.kube/config`.
+    """
+
+    kubeconfig: str | None = None
+    """File to read instead."""
+    context: str | None = None
+    """Context of the kubeconfig, instead of its current one."""
+
+
+class ControllerConfig(_Documented):
+    """What `surefoot controller` does."""
+
+    bind: str = "127.0.0.1:8889"
+    """Address of its /livez, /readyz and /metrics, `host:port`; port 0 picks a free one. Also
+    `controller --bind`."""
+
+    @field_validator("bind")
+    @classmethod
+    def _listens(cls, value: str) -> str:
+        address(value)
+        return value
+
+
 class LogConfig(_Documented):
     """Logs go to standard error."""
 
@@ -187,6 +226,8 @@ class SurefootConfig(_Documented):
     """The name of this shape."""
     webhook: WebhookConfig = WebhookConfig()
     store: StoreConfig = StoreConfig()
+    kube: KubeConfig = KubeConfig()
+    controller: ControllerConfig = ControllerConfig()
     log: LogConfig = LogConfig()
     xid: dict[str, str] = Field(default_factory=dict)
     """The site's own effect of single codes over the tables of docs/health.md, as `xid.63: DEGRADED`

@@ -190,11 +190,11 @@ def test_a_client_that_never_closes_delays_nobody(served: Serve) -> None:
 
 
 SHORT = """
-from extender.webhook import app, server
-server.HEAD_S = 0.5
-server.STALL_S = 0.5
-server.REQUEST_S = 1.5
-server.SLOWEST_BPS = 1e4
+from extender.webhook import app, connections
+connections.HEAD_S = 0.5
+connections.STALL_S = 0.5
+connections.REQUEST_S = 1.5
+connections.SLOWEST_BPS = 1e4
 app.LARGEST_BODY = 1 << 16"""
 
 
