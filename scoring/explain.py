@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -70,7 +70,8 @@ class NodeAccount:
     set: tuple[GpuUuid, ...]
     """The GPUs that the rank rests on: predicted unless a plan or DRA enforces them."""
     evidence: tuple[Evidence, ...]
-    """Of a node that fits: what lowers its rank."""
+    """Of a node that fits: what lowers its rank. Of any: what the API server says against it, which
+    is kube-scheduler's to judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +118,13 @@ def _node_account(
             rank=0.0 if passes else None,
             parts=None,
             set=(),
-            evidence=(),
+            evidence=tuple(_of_cluster(picture, name, None, ask)),
         )
     judged = verdict.judge(candidate, ask.need, picture.policy)
-    evidence = _evidence(picture, candidate, ask, judged)
+    evidence = (
+        *_evidence(picture, candidate, ask, judged),
+        *_of_cluster(picture, name, candidate, ask),
+    )
     if judged.reason is not None:
         return NodeAccount(
             name=name, reason=judged.reason, rank=None, parts=None, set=(), evidence=evidence
@@ -194,6 +198,39 @@ def _rejections(picture: Picture, name: NodeName, ask: Ask) -> list[Evidence]:
         )
         for each in rejections.tallies(here, ask.owner, now_s, picture.policy)
     ]
+
+
+def _of_cluster(
+    picture: Picture, name: NodeName, candidate: Candidate | None, ask: Ask
+) -> Iterator[Evidence]:
+    """What the API server says against the node. No verdict rests on it: kube-scheduler has seen
+    it before it asked.
+    """
+    there = picture.fleet.cluster.get(name)
+    if there is None:
+        return
+    if there.unschedulable:
+        yield Evidence(gpu=None, cause="cordoned", value="takes no new pods", age_s=None)
+    for taint in there.taints:
+        if taint.key != _OF_CORDON:
+            value = f"{taint.key}={taint.value}:{taint.effect}".replace("=:", ":")
+            yield Evidence(gpu=None, cause="taint", value=value, age_s=None)
+    resource = ask.need.resource
+    if (
+        candidate is None
+        or ask.need.kind is not ResourceKind.WHOLE
+        or resource not in there.capacity
+    ):
+        return
+    whole = candidate.of_kind(ResourceKind.WHOLE).bit_count()
+    allocatable = there.allocatable.get(resource, 0)
+    if allocatable < whole:
+        value = f"{allocatable} {resource} of {whole} GPUs"
+        yield Evidence(gpu=None, cause="allocatable", value=value, age_s=None)
+
+
+_OF_CORDON: Final = "node.kubernetes.io/unschedulable"
+"""The taint that a cordon brings along."""
 
 
 def _silence(picture: Picture, name: NodeName) -> Evidence:

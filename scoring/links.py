@@ -86,6 +86,11 @@ def _interned(words: tuple[tuple[str, ...], ...], per_nvlink_gbps: float) -> Lin
     return Links(words, gbps)
 
 
+def as_of(links: Links, model: str | None) -> Links:
+    """The same links between GPUs of another product, which has its own NVLink speed."""
+    return _interned(links.words, nvlink_gbps(model))
+
+
 def links_of(
     indices: Sequence[int], pairs: Mapping[tuple[int, int], str], model: str | None = None
 ) -> Links:

@@ -124,7 +124,9 @@ class Fabric:
 
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+NO_UNITS: Mapping[str, int] = MappingProxyType({})
 NOT_REJECTED: Mapping[NodeName, tuple[Rejection, ...]] = MappingProxyType({})
+NO_CLUSTER: Mapping[NodeName, ClusterNode] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,31 @@ class Node:
     causes: tuple[Cause, ...] = ()
     """Of the node itself, those that follow from the document (`health.implied`) included."""
     labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A taint of a node."""
+
+    key: str
+    effect: str
+    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """What the API server says of a node. kube-scheduler acts on it, verdicts do not."""
+
+    name: NodeName
+    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    unschedulable: bool = False
+    """Cordoned."""
+    taints: tuple[Taint, ...] = ()
+    capacity: Mapping[str, int] = field(default_factory=lambda: NO_UNITS)
+    """Units of each GPU resource that the node has; a resource that is absent has none."""
+    allocatable: Mapping[str, int] = field(default_factory=lambda: NO_UNITS)
+    """Those of them that pods may use: less where the device plugin took some back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +371,9 @@ class Fleet:
         default_factory=lambda: NOT_REJECTED
     )
     """Of each node that has some; in any order."""
+    cluster: Mapping[NodeName, ClusterNode] = field(default_factory=lambda: NO_CLUSTER)
+    """What the API server says of its nodes, those without a document too. Their labels are in
+    `nodes` already."""
 
     def bound_nodes(self, gang: GangKey) -> frozenset[NodeName]:
         """The nodes on which members of `gang` hold GPUs."""

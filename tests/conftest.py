@@ -1,1 +1,19 @@
 """Shared by all tests: `machines` and `strategies` are imported from this folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+E2E = Path(__file__).parent / "e2e"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave tests/e2e, which needs Go and minutes, to those who name it: `make e2e`."""
+    if collection_path != E2E:
+        return None
+    named = [
+        (config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args
+    ]
+    return None if any(path.is_relative_to(E2E) for path in named) else True

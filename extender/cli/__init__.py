@@ -11,11 +11,13 @@ from extender.version import VERSION
 
 COMMANDS: Final = {
     "serve": "extender.cli.serve",
+    "controller": "extender.cli.controller",
     "put": "extender.cli.put",
     "get": "extender.cli.get",
     "explain": "extender.cli.explain",
     "inspect": "extender.cli.inspect",
     "check-config": "extender.cli.check_config",
+    "render-config": "extender.cli.render_config",
     "demo": "extender.cli.demo",
 }
 """Where each subcommand lives; every module has a `command`."""

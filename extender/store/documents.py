@@ -34,6 +34,7 @@ _KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.OVERRIDE: ("target",),
     Kind.BREAKER: ("pool",),
     Kind.REJECTION: ("node", "owner", "at"),
+    Kind.CLUSTER_NODE: (),
 }
 """The fields that tell documents of a kind apart, beside `metadata`."""
 _REST: Final[Mapping[Kind, Mapping[str, Any]]] = {
@@ -43,6 +44,7 @@ _REST: Final[Mapping[Kind, Mapping[str, Any]]] = {
     Kind.OVERRIDE: {"verdict": OverrideVerdict.DENY.value, "who": "x", "why": "x"},
     Kind.BREAKER: {"state": BreakerState.CLOSED.value},
     Kind.REJECTION: {"reason": "x"},
+    Kind.CLUSTER_NODE: {},
 }
 """Stands for what a document need not say only to be named."""
 _NO_TIME: Final = "1970-01-01T00:00:00Z"

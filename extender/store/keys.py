@@ -109,6 +109,13 @@ REJECTION_TIMES: Final = Key(
     life="with the rejection",
     holds="its field in `rejected` -> Unix ms of its `at`, for the sweep",
 )
+CLUSTER: Final = Key(
+    name=f"{PREFIX}cluster",
+    type=Type.HASH,
+    writer="controller, put",
+    life="until the node leaves the cluster",
+    holds="node name -> ClusterNode document",
+)
 GENERATION: Final = Key(
     name=f"{PREFIX}generation",
     type=Type.STRING,
@@ -149,6 +156,7 @@ TABLE: Final = (
     OVERRIDE_ENDS,
     REJECTIONS,
     REJECTION_TIMES,
+    CLUSTER,
     GENERATION,
     INSTANCE,
     CHANGES,

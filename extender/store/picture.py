@@ -11,16 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from extender.store import documents
+from extender.store import documents, values
 from extender.store.errors import LONGEST, DocumentError
 from extender.store.keys import text_of
 from extender.store.load import Contents
 from extender.store.schema import Kind
 from extender.store.scripts import Change
 from extender.store.timeline import Timeline
+from extender.store.values import Value
 from scoring.model import (
     Allocation,
     Breaker,
+    ClusterNode,
     Fleet,
     Gang,
     GangKey,
@@ -38,6 +40,8 @@ Changed = frozenset[NodeName] | None
 
 _TIMED: Final = frozenset({Kind.OVERRIDE, Kind.BREAKER, Kind.REJECTION})
 """Kinds whose documents end by time alone."""
+_OF_NODES: Final = frozenset({Kind.NODE, Kind.CLUSTER_NODE})
+"""Kinds whose documents each describe one node, and have its name."""
 
 
 class Picture:
@@ -49,6 +53,9 @@ class Picture:
 
     def __init__(self, contents: Contents) -> None:
         self._nodes: dict[NodeName, Node] = {}
+        """As their documents say; `_placed_nodes` has the same with the cluster's labels."""
+        self._placed_nodes: dict[NodeName, Node] = {}
+        self._cluster: dict[NodeName, ClusterNode] = {}
         self._allocations: dict[str, Allocation] = {}
         self._held: dict[NodeName, tuple[Allocation, ...]] = {}
         self._gangs: dict[GangKey, Gang] = {}
@@ -63,6 +70,7 @@ class Picture:
             Kind.OVERRIDE: self._overrides,
             Kind.BREAKER: self._breakers,
             Kind.REJECTION: self._rejections,
+            Kind.CLUSTER_NODE: self._cluster,
         }
         for kind, found in contents.documents.items():
             for key, raw in found.items():
@@ -93,7 +101,7 @@ class Picture:
             before = self._shelves[change.kind].get(key)
             after = self._take(change.kind, key, change.raw)
             touched.add(change.kind)
-            if change.kind is Kind.NODE:
+            if change.kind in _OF_NODES:
                 nodes.add(NodeName(key))
             elif change.kind in (Kind.ALLOCATION, Kind.REJECTION):
                 nodes.update(one.node for one in (before, after) if one)
@@ -139,21 +147,32 @@ class Picture:
         before = self._shelves[kind].pop(key, None)
         if isinstance(before, Allocation):
             self._release(before)
-        if raw is None:
-            return None
+        value = None if raw is None else self._decoded(kind, key, raw)
+        if value is not None:
+            self._shelves[kind][key] = value
+        if isinstance(value, Allocation):
+            self._hold(value)
+        if kind in _OF_NODES:
+            self._place(NodeName(key))
+        return value
+
+    def _decoded(self, kind: Kind, key: str, raw: bytes) -> Value | None:
         try:
-            value = documents.decode(kind, key, raw)
+            return documents.decode(kind, key, raw)
         except DocumentError as error:
             self._quarantined[f"{kind}/{key[:253]}"] = str(error)
-            return None
         except Exception as error:  # noqa: BLE001 - one document must never stop all the others
             problem = f"cannot be read: {type(error).__name__}: {error}"
             self._quarantined[f"{kind}/{key[:253]}"] = problem[:LONGEST]
-            return None
-        self._shelves[kind][key] = value
-        if isinstance(value, Allocation):
-            self._hold(value)
-        return value
+        return None
+
+    def _place(self, name: NodeName) -> None:
+        """Put the node as its document says it where the cluster says that it is."""
+        node = self._nodes.get(name)
+        if node is None:
+            self._placed_nodes.pop(name, None)
+        else:
+            self._placed_nodes[name] = values.placed(node, self._cluster.get(name))
 
     def _hold(self, one: Allocation) -> None:
         # Sorted, so that every replica has the same order, whatever the hash's was.
@@ -170,8 +189,10 @@ class Picture:
     def _refresh(self, touched: frozenset[Kind] | set[Kind]) -> None:
         """Give the next Fleet new mappings of the kinds that were touched."""
         news: dict[str, Any] = {}
-        if Kind.NODE in touched:
-            news["nodes"] = dict(self._nodes)
+        if not _OF_NODES.isdisjoint(touched):
+            news["nodes"] = dict(self._placed_nodes)
+        if Kind.CLUSTER_NODE in touched:
+            news["cluster"] = dict(self._cluster)
         if Kind.ALLOCATION in touched:
             news["allocations"] = dict(self._held)
         if Kind.GANG in touched:

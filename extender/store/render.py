@@ -11,7 +11,19 @@ from extender.store.documents import Document
 from extender.store.schema import API_VERSION, Kind
 from extender.store.values import Value, identity
 from scoring.links import WORST
-from scoring.model import Allocation, Breaker, Cause, Fabric, Gang, Gpu, Node, Override, Rejection
+from scoring.model import (
+    Allocation,
+    Breaker,
+    Cause,
+    ClusterNode,
+    Fabric,
+    Gang,
+    Gpu,
+    Node,
+    Override,
+    Rejection,
+    Taint,
+)
 
 
 def document(value: Value) -> Document:
@@ -41,6 +53,8 @@ def body(value: Value) -> Mapping[str, Any]:
             kind, fields = Kind.BREAKER, _breaker(value)
         case Rejection():
             kind, fields = Kind.REJECTION, _rejection(value)
+        case ClusterNode():
+            kind, fields = Kind.CLUSTER_NODE, _cluster_node(value)
     return {
         "apiVersion": API_VERSION,
         "kind": kind.value,
@@ -50,7 +64,7 @@ def body(value: Value) -> Mapping[str, Any]:
 
 def _metadata(value: Value) -> dict[str, Any] | None:
     match value:
-        case Node(labels=labels) if labels:
+        case Node(labels=labels) | ClusterNode(labels=labels) if labels:
             return {"name": value.name, "labels": dict(labels)}
         case Rejection():
             return {"name": value.name} if value.name else None
@@ -164,6 +178,19 @@ def _rejection(rejection: Rejection) -> dict[str, Any]:
         "reason": rejection.reason,
         "at": _time(rejection.at_s),
     }
+
+
+def _cluster_node(node: ClusterNode) -> dict[str, Any]:
+    return {
+        "unschedulable": node.unschedulable or None,
+        "taints": [_taint(taint) for taint in node.taints] or None,
+        "capacity": dict(node.capacity) or None,
+        "allocatable": dict(node.allocatable) or None,
+    }
+
+
+def _taint(taint: Taint) -> dict[str, Any]:
+    return _said({"key": taint.key, "effect": taint.effect, "value": taint.value or None})
 
 
 def _said(fields: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Kind(StrEnum):
     OVERRIDE = "Override"
     BREAKER = "Breaker"
     REJECTION = "Rejection"
+    CLUSTER_NODE = "ClusterNode"
 
 
 _NAME: Final = r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$"
@@ -185,7 +186,29 @@ class RejectionDoc(Named, frozen=True, kw_only=True, rename="camel"):
     at: Time
 
 
-Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc | RejectionDoc
+class TaintDoc(Struct, frozen=True, rename="camel"):
+    """One taint, as in a Node of Kubernetes."""
+
+    key: Word
+    effect: Word
+    value: Text = ""
+
+
+Units = Annotated[dict[Word, Count], Meta(max_length=256)]
+"""Units by the name of an extended resource."""
+
+
+class ClusterNodeDoc(Header, frozen=True, kw_only=True, rename="camel"):
+    """One node, as the API server knows it; of `capacity` and `allocatable` the GPU resources."""
+
+    metadata: NodeMetadata
+    unschedulable: bool = False
+    taints: Annotated[list[TaintDoc], Meta(max_length=1024)] = []
+    capacity: Units = {}
+    allocatable: Units = {}
+
+
+Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc | RejectionDoc | ClusterNodeDoc
 
 SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.NODE: NodeDoc,
@@ -194,4 +217,5 @@ SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.OVERRIDE: OverrideDoc,
     Kind.BREAKER: BreakerDoc,
     Kind.REJECTION: RejectionDoc,
+    Kind.CLUSTER_NODE: ClusterNodeDoc,
 }

@@ -1,9 +1,4 @@
-"""The Lua of the cache as typed functions: each runs as a whole or not at all.
-
-Every script that changes what a verdict depends on counts the generation up and appends the change
-to a stream under the id `<generation>-1`. So a reader that has generation g and finds g + 1 next
-has missed nothing, and a number that is missing tells of a gap.
-"""
+"""The Lua of the cache (`lua`) as typed functions: each runs as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.commands.core import Script
 
-from extender.store import keys
+from extender.store import keys, lua
 from extender.store.errors import StoreError
 from extender.store.schema import Kind
 from scoring.model import Rejection
@@ -29,198 +24,11 @@ FIELDS: Final = {
     Kind.OVERRIDE: keys.OVERRIDES,
     Kind.BREAKER: keys.BREAKERS,
     Kind.REJECTION: keys.REJECTIONS,
+    Kind.CLUSTER_NODE: keys.CLUSTER,
 }
 """The hash in which the documents of each kind stand."""
 
 _CHANGE_KEYS: Final = (keys.INSTANCE.name, keys.GENERATION.name, keys.CHANGES.name)
-
-_PRELUDE: Final = """
-local function int(number) return string.format('%.0f', number) end
-local function now_ms()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
--- Name the data once. The time tells it from data that the same writer began before a loss.
-local function name_instance(key, nonce)
-  local time = redis.call('TIME')
-  redis.call('SET', key, string.format('%s-%s%06d', nonce, time[1], tonumber(time[2])), 'NX')
-end
-"""
-
-_CHANGE: Final = (
-    _PRELUDE
-    + """
--- KEYS: instance, generation, changes, ...; ARGV: nonce, length of changes, kind, id, ...
-local function change(id)
-  name_instance(KEYS[1], ARGV[1])
-  local generation = redis.call('INCR', KEYS[2])
-  local entry = {'XADD', KEYS[3], 'MAXLEN', '~', ARGV[2], int(generation) .. '-1',
-                 'kind', ARGV[3], 'id', id or ARGV[4]}
-  local added = redis.pcall(unpack(entry))
-  if type(added) == 'table' and added.err then
-    -- The stream is ahead of the counter, which somebody deleted: begin it anew. Readers see a gap.
-    redis.call('DEL', KEYS[3])
-    redis.call(unpack(entry))
-  end
-  return generation
-end
-"""
-)
-
-_ORDER_OF: Final = """
--- The epoch and seq in front of a stored node document; none where it is missing or junk.
-local function order_of(document)
-  if not document then return nil end
-  local epoch, seq = string.match(document, '^{"epoch":(%d+),"seq":(%d+),')
-  return tonumber(epoch), tonumber(seq)
-end
-"""
-
-_PUBLISH_NODE: Final = (
-    _CHANGE
-    + _ORDER_OF
-    + """
--- KEYS[4]: nodes, KEYS[5]: seen; ARGV[5..6]: epoch, seq or '', ARGV[7]: document,
--- ARGV[8]: age in ms of the sample to stamp, or '' for no stamp
-local held_epoch, held_seq = order_of(redis.call('HGET', KEYS[4], ARGV[4]))
-local epoch = tonumber(ARGV[5]) or held_epoch or 0
-local seq = tonumber(ARGV[6]) or (epoch == held_epoch and held_seq + 1) or 1
-if held_epoch and (epoch < held_epoch or (epoch == held_epoch and seq <= held_seq)) then
-  return {0, int(held_epoch), int(held_seq), redis.call('GET', KEYS[2])}
-end
-local generation = change()
-redis.call('HSET', KEYS[4], ARGV[4],
-  '{"epoch":' .. int(epoch) .. ',"seq":' .. int(seq) .. ',' .. string.sub(ARGV[7], 2))
-if ARGV[8] ~= '' then redis.call('HSET', KEYS[5], ARGV[4], int(now_ms() - tonumber(ARGV[8]))) end
-return {1, int(epoch), int(seq), generation}
-"""
-)
-
-_PUT: Final = (
-    _CHANGE
-    + """
--- KEYS[4]: hash of the kind; ARGV[5]: document
-if redis.call('HGET', KEYS[4], ARGV[4]) == ARGV[5] then return {0, redis.call('GET', KEYS[2])} end
-local generation = change()
-redis.call('HSET', KEYS[4], ARGV[4], ARGV[5])
-return {1, generation}
-"""
-)
-
-_PUT_OVERRIDE: Final = (
-    _CHANGE
-    + """
--- KEYS[4]: override, KEYS[5]: override-ends; ARGV[5]: document, ARGV[6]: its end in Unix ms or ''
-for _, target in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', int(now_ms()))) do
-  redis.call('HDEL', KEYS[4], target)
-  redis.call('ZREM', KEYS[5], target)
-end
-if redis.call('HGET', KEYS[4], ARGV[4]) == ARGV[5] then return {0, redis.call('GET', KEYS[2])} end
-local generation = change()
-redis.call('HSET', KEYS[4], ARGV[4], ARGV[5])
-redis.call('ZREM', KEYS[5], ARGV[4])
-if ARGV[6] ~= '' then redis.call('ZADD', KEYS[5], ARGV[6], ARGV[4]) end
-return {1, generation}
-"""
-)
-
-_PUT_REJECTION: Final = (
-    _CHANGE
-    + """
--- KEYS[4]: rejected, KEYS[5]: rejected-at; ARGV[5]: document, ARGV[6]: its time in Unix ms,
--- ARGV[7]: how long one is kept in ms, ARGV[8...]: pairs of how ids begin and the most that may,
--- each group within the one before
-local function drop(id)
-  redis.call('HDEL', KEYS[4], id)
-  redis.call('ZREM', KEYS[5], id)
-end
--- Readers drop by themselves what is over.
-local over = int(now_ms() - tonumber(ARGV[7]))
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', over)) do drop(id) end
-if redis.call('HGET', KEYS[4], ARGV[4]) == ARGV[5] then return {0, redis.call('GET', KEYS[2])} end
-local generation = change()
-redis.call('HSET', KEYS[4], ARGV[4], ARGV[5])
-redis.call('ZADD', KEYS[5], ARGV[6], ARGV[4])
--- One came, so one is too many at most: the oldest of the narrowest group that is full.
-local group, oldest = redis.call('ZRANGE', KEYS[5], 0, -1), nil
-for i = 8, #ARGV, 2 do
-  local within = {}
-  for _, id in ipairs(group) do
-    if string.find(id, ARGV[i], 1, true) == 1 then within[#within + 1] = id end
-  end
-  if #within > tonumber(ARGV[i + 1]) then oldest = within[1] end
-  group = within
-end
-if oldest then
-  drop(oldest)
-  generation = change(oldest)
-end
-return {1, generation}
-"""
-)
-
-_DELETE: Final = (
-    _CHANGE
-    + """
--- KEYS[4]: hash of the kind, KEYS[5]: seen, KEYS[6]: override-ends, KEYS[7]: rejected-at
-if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return {0, redis.call('GET', KEYS[2])} end
-local generation = change()
-redis.call('HDEL', KEYS[4], ARGV[4])
-if ARGV[3] == 'Node' then redis.call('HDEL', KEYS[5], ARGV[4]) end
-if ARGV[3] == 'Override' then redis.call('ZREM', KEYS[6], ARGV[4]) end
-if ARGV[3] == 'Rejection' then redis.call('ZREM', KEYS[7], ARGV[4]) end
-return {1, generation}
-"""
-)
-
-_STAMP: Final = (
-    _PRELUDE
-    + """
--- KEYS[1]: seen, KEYS[2]: instance; ARGV[1]: nonce, ARGV[2]: age in ms, ARGV[3...]: nodes
-name_instance(KEYS[2], ARGV[1])
-local stamp = int(now_ms() - tonumber(ARGV[2]))
-for i = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[i], stamp) end
-return stamp
-"""
-)
-
-_NEXT_EPOCH: Final = (
-    _PRELUDE
-    + _ORDER_OF
-    + """
--- KEYS[1]: epoch:<node>, KEYS[2]: nodes, KEYS[3]: instance; ARGV[1]: nonce, ARGV[2]: node
-name_instance(KEYS[3], ARGV[1])
-local held = order_of(redis.call('HGET', KEYS[2], ARGV[2])) or 0
-local epoch = redis.call('INCR', KEYS[1])
-if epoch <= held then
-  -- The counter was lost, or somebody put a document by hand: stay ahead of what is stored.
-  epoch = held + 1
-  redis.call('SET', KEYS[1], int(epoch))
-end
-return int(epoch)
-"""
-)
-
-_CHANGED_SINCE: Final = """
--- KEYS: instance, generation, changes, seen, then the hash of each kind;
--- ARGV: generation that the reader has, the most changes to hand out, then the name of each kind
-local found = {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]), redis.call('TIME')}
-local entries = redis.call('XRANGE', KEYS[3], '(' .. ARGV[1] .. '-1', '+', 'COUNT', ARGV[2])
-local hash = {}
-for i = 3, #ARGV do hash[ARGV[i]] = KEYS[i + 2] end
-local ids, documents, done = {}, {}, {}
-for i, entry in ipairs(entries) do
-  ids[i] = entry[1]
-  local kind, id = entry[2][2], entry[2][4]
-  if id and hash[kind] and not done[kind .. ' ' .. id] then
-    done[kind .. ' ' .. id] = true
-    documents[#documents + 1] = {kind, id, redis.call('HGET', hash[kind], id),
-      kind == 'Node' and redis.call('HGET', KEYS[4], id)}
-  end
-end
-found[4], found[5] = ids, documents
-return found
-"""
 
 _MOST_DIGITS: Final = 19
 """Of a number that the server counts with."""
@@ -238,6 +46,28 @@ class Stored:
     epoch: int | None = None
     """Of a node: the order that is stored now."""
     seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How one document of the controller's is to stand in the cache."""
+
+    kind: Kind
+    """Allocation or ClusterNode."""
+    id: str
+    document: bytes | None
+    """None: not at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """What became of some wishes."""
+
+    instance: bytes | None
+    """None: the cache is empty, and nothing was written."""
+    generation: int
+    written: int
+    removed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,14 +98,15 @@ class Scripts:
 
     def __init__(self, client: Redis) -> None:
         self._nonce = secrets.token_hex(8)
-        self._publish_node = client.register_script(_PUBLISH_NODE)
-        self._put = client.register_script(_PUT)
-        self._put_override = client.register_script(_PUT_OVERRIDE)
-        self._put_rejection = client.register_script(_PUT_REJECTION)
-        self._delete = client.register_script(_DELETE)
-        self._stamp = client.register_script(_STAMP)
-        self._next_epoch = client.register_script(_NEXT_EPOCH)
-        self._changed_since = client.register_script(_CHANGED_SINCE)
+        self._publish_node = client.register_script(lua.PUBLISH_NODE)
+        self._put = client.register_script(lua.PUT)
+        self._put_override = client.register_script(lua.PUT_OVERRIDE)
+        self._put_rejection = client.register_script(lua.PUT_REJECTION)
+        self._delete = client.register_script(lua.DELETE)
+        self._mirror = client.register_script(lua.MIRROR)
+        self._stamp = client.register_script(lua.STAMP)
+        self._next_epoch = client.register_script(lua.NEXT_EPOCH)
+        self._changed_since = client.register_script(lua.CHANGED_SINCE)
 
     def publish_node(
         self,
@@ -332,6 +163,24 @@ class Scripts:
         """Remove a document, and what belongs to it."""
         hashes = (FIELDS[kind], keys.SEEN, keys.OVERRIDE_ENDS, keys.REJECTION_TIMES)
         self._change(self._delete, hashes, (kind, key), pipe)
+
+    def mirror(self, wishes: Iterable[Wish]) -> Mirrored:
+        """Let documents stand as wished, all at one moment; what stands so already is no change.
+
+        An allocation that names its GPUs stays where the wish says the same without names.
+        """
+        args: list[Any] = [self._nonce, keys.CHANGES_MAX]
+        for wish in wishes:
+            args += (wish.kind, wish.id, wish.document or b"")
+        hashes = (keys.ALLOCATIONS.name, keys.CLUSTER.name)
+        reply = self._mirror(keys=(*_CHANGE_KEYS, *hashes), args=args)
+        instance, generation, written, removed = reply
+        return Mirrored(
+            instance=instance,
+            generation=generation_of(generation),
+            written=written,
+            removed=removed,
+        )
 
     def stamp(self, nodes: Iterable[str], *, sampled_ms_ago: int = 0) -> int:
         """Say that `nodes` had a full sample then; returns the stamp, Redis TIME in ms."""

@@ -7,7 +7,8 @@ become one object here, which keeps a replica small.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
@@ -23,11 +24,13 @@ from scoring import links as words
 from scoring.links import Links
 from scoring.model import (
     EMPTY,
+    NO_UNITS,
     Allocation,
     AllocationMode,
     Breaker,
     BreakerState,
     Cause,
+    ClusterNode,
     Convention,
     Fabric,
     Gang,
@@ -42,10 +45,11 @@ from scoring.model import (
     PodUid,
     Rejection,
     Scope,
+    Taint,
 )
 from scoring.policy import DEFAULT
 
-Value = Node | Allocation | Gang | Override | Breaker | Rejection
+Value = Node | Allocation | Gang | Override | Breaker | Rejection | ClusterNode
 E = TypeVar("E", bound=Enum)
 
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
@@ -80,6 +84,19 @@ def node(doc: schema.NodeDoc, *, stale_after_s: float = DEFAULT.stale_after_s) -
         causes=_causes(doc.causes, "causes"),
         labels=labels,
     )
+
+
+def placed(node: Node, there: ClusterNode | None) -> Node:
+    """The node with the labels that the cluster has and its own document does not name."""
+    if there is None or there.labels.keys() <= node.labels.keys():
+        return node
+    labels = there.labels
+    if node.labels:
+        labels = MappingProxyType({**there.labels, **node.labels})
+    found = node.links
+    if PRODUCT_LABEL not in node.labels and not any(gpu.model for gpu in node.gpus):
+        found = words.as_of(found, labels.get(PRODUCT_LABEL))
+    return replace(node, labels=labels, links=found)
 
 
 def allocation(doc: schema.AllocationDoc) -> Allocation:
@@ -164,6 +181,18 @@ def rejection(doc: schema.RejectionDoc) -> Rejection:
     )
 
 
+def cluster_node(doc: schema.ClusterNodeDoc) -> ClusterNode:
+    """The node of the cluster that `doc` describes."""
+    return ClusterNode(
+        name=NodeName(intern(doc.metadata.name)),
+        labels=_interned(doc.metadata.labels.items()),
+        unschedulable=doc.unschedulable,
+        taints=tuple(_taint(each) for each in doc.taints),
+        capacity=_units(tuple(doc.capacity.items())),
+        allocatable=_units(tuple(doc.allocatable.items())),
+    )
+
+
 def of(doc: schema.Shape) -> Value:
     """The value of a document of any kind.
 
@@ -183,12 +212,14 @@ def of(doc: schema.Shape) -> Value:
             return breaker(doc)
         case schema.RejectionDoc():
             return rejection(doc)
+        case schema.ClusterNodeDoc():
+            return cluster_node(doc)
 
 
 def identity(value: Value) -> str:
     """What tells a document from others of its kind: its field in the cache."""
     match value:
-        case Node():
+        case Node() | ClusterNode():
             return value.name
         case Allocation():
             return f"{value.uid}/{value.resource}"
@@ -262,7 +293,21 @@ def _fabric(doc: schema.FabricDoc) -> Fabric:
 
 @lru_cache(maxsize=4096)
 def _labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return _interned(items)
+
+
+def _interned(items: Collection[tuple[str, str]]) -> Mapping[str, str]:
     return MappingProxyType({intern(k): intern(v) for k, v in items}) if items else EMPTY
+
+
+@lru_cache(maxsize=1024)
+def _units(items: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    return MappingProxyType(dict(items)) if items else NO_UNITS
+
+
+@lru_cache(maxsize=1024)
+def _taint(doc: schema.TaintDoc) -> Taint:
+    return Taint(key=doc.key, effect=doc.effect, value=doc.value)
 
 
 @lru_cache(maxsize=4096)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from redis.client import Pipeline
 
 from extender.store.connect import StoreSettings, connect
 from extender.store.documents import Document
 from extender.store.errors import StoreError, reaching
+from extender.store.keys import text_of
+from extender.store.load import Pulse, pulse
 from extender.store.schema import Kind
-from extender.store.scripts import FIELDS, Scripts, Stored, stored
+from extender.store.scripts import FIELDS, Mirrored, Scripts, Stored, Wish, stored
 from scoring.model import NodeName, Override, Rejection
 
 T = TypeVar("T")
@@ -79,6 +81,37 @@ class Writer:
             self._scripts.delete(kind, key, pipe=pipe)
             (reply,) = pipe.execute()
         return stored(reply).changed
+
+    def mirror(self, wishes: Iterable[Wish]) -> Mirrored:
+        """Let documents of the controller's stand as wished, all at one moment.
+
+        What stands so already is no change. An allocation that names its GPUs stays where the wish
+        says the same without names.
+
+        Raises:
+            StoreError: the cache failed; all may be done, or nothing.
+        """
+        with reaching(self._server):
+            return self._scripts.mirror(wishes)
+
+    def ids(self, kind: Kind) -> frozenset[str]:
+        """The ids of all documents of a kind.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        with reaching(self._server):
+            found: Any = self._client.hkeys(FIELDS[kind].name)
+        return frozenset(map(text_of, found))
+
+    def pulse(self) -> Pulse:
+        """Which data the cache holds, and its generation, without the stamps.
+
+        Raises:
+            StoreError: the cache failed.
+        """
+        with reaching(self._server):
+            return pulse(self._client, with_seen=False)
 
     def stamp(self, nodes: Collection[NodeName], *, sampled_s_ago: float = 0.0) -> None:
         """Say that `nodes` yielded a full sample `sampled_s_ago` seconds ago.

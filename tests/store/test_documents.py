@@ -411,6 +411,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "Override": {"target": "gpu/GPU-a", "verdict": "deny", "who": "me", "why": "smoke"},
     "Breaker": {"pool": "H100", "state": "open"},
     "Rejection": {"node": "n", "owner": "o", "at": "2026-11-29T10:00:00Z", "reason": "r"},
+    "ClusterNode": {"metadata": {"name": "gpu-17"}, "unschedulable": True},
 }
 NAMES: dict[str, dict[str, Any]] = {
     "Node": {"metadata": {"name": "gpu-17"}},
@@ -419,6 +420,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "Override": {"target": "gpu/GPU-a"},
     "Breaker": {"pool": "H100"},
     "Rejection": {"node": "n", "owner": "o", "at": "2026-11-29T10:00:00Z"},
+    "ClusterNode": {"metadata": {"name": "gpu-17"}},
 }
 
 

@@ -14,6 +14,7 @@ from scoring.model import (
     Allocation,
     Breaker,
     BreakerState,
+    ClusterNode,
     Convention,
     Fabric,
     Gang,
@@ -25,6 +26,7 @@ from scoring.model import (
     OverrideVerdict,
     PodUid,
     Rejection,
+    Taint,
 )
 
 OTHERS = (
@@ -55,6 +57,15 @@ OTHERS = (
         name="train-0",
     ),
     Rejection(node=NodeName("gpu-17"), owner="team/train", reason="OutOfcpu", at_s=1_795_946_400.0),
+    ClusterNode(name=NodeName("gpu-17")),
+    ClusterNode(
+        name=NodeName("gpu-17"),
+        labels={"zone": "z1", "empty": ""},
+        unschedulable=True,
+        taints=(Taint(key="a", effect="NoExecute"), Taint(key="b", effect="NoSchedule", value="c")),
+        capacity={"nvidia.com/gpu": 8},
+        allocatable={"nvidia.com/gpu": 7},
+    ),
 )
 
 
@@ -92,5 +103,5 @@ def test_a_fabric_reads_back() -> None:
 
 @pytest.mark.parametrize("value", OTHERS, ids=lambda value: type(value).__name__)
 def test_another_kind_reads_back(value: Value) -> None:
-    """So do allocations, gangs, overrides, breakers and rejections."""
+    """So do allocations, gangs, overrides, breakers, rejections and nodes of the cluster."""
     assert read_back(value) == value

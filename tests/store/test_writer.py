@@ -132,7 +132,8 @@ def test_the_table_of_keys_is_whole(writer: Writer, client: Redis) -> None:
     gang = other("Gang", key="a/b", convention="lws")
     ends = override("node/a", until="2099-01-01T00:00:00Z")
     rejection = other("Rejection", node="gpu-17", owner="a/b", reason="OutOfcpu")
-    writer.put([node(), allocation("gpu-17"), ends, breaker, gang, rejection])
+    there = other("ClusterNode", metadata={"name": "gpu-17"})
+    writer.put([node(), allocation("gpu-17"), ends, breaker, gang, rejection, there])
     writer.next_epoch(GPU17)
     types = {key.name: key.type for key in keys.TABLE}
     for name in client.scan_iter():

@@ -1,0 +1,1 @@
+"""The controller: what the API server knows of pods and nodes, mirrored into the cache."""

@@ -1,0 +1,165 @@
+"""What the reflectors' objects come to: an object in, its documents wanted.
+
+Of an object only the ids of its documents are kept here, and nothing at all where it has none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec import Raw
+
+from extender.controller import objects, projection
+from extender.controller.projection import ProjectionError
+from extender.controller.wanted import Wanted
+from extender.kube.shapes import Header
+from extender.store import render
+from extender.store.errors import DocumentError, StoreError
+from extender.store.schema import Kind
+from extender.store.values import Value
+from extender.wire.errors import WireError
+
+MOST_LOGGED: Final = 1_000
+"""Objects that cannot be told, of which the log says so, once each."""
+
+_log = structlog.get_logger("surefoot.controller")
+_MALFORMED: Final = (
+    *(ProjectionError, WireError, DocumentError),
+    *(msgspec.DecodeError, UnicodeDecodeError, RecursionError),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the cache is to say of one object."""
+
+    owner: str
+    """How the ids of its documents begin: they belong to nobody else."""
+    documents: tuple[tuple[str, bytes], ...]
+    """By id; empty also where the object cannot be told, which keeps what others say of it."""
+
+
+class Mirror(ABC):
+    """Turns the objects of one reflector into wanted documents of one kind."""
+
+    kind: Kind
+
+    def __init__(self, wanted: Wanted, ids: Callable[[Kind], frozenset[str]]) -> None:
+        """`ids`: those that the cache has; it may raise `StoreError`."""
+        self.skipped = 0
+        """Objects that could not be told."""
+        self._wanted = wanted
+        self._ids = ids
+        self._held: frozenset[str] | None = None
+        self._unswept = False
+        self._of: dict[str, tuple[str, ...]] = {}
+        """The ids of each object that has documents, by its key."""
+        self._logged: set[tuple[str, str]] = set()
+
+    @abstractmethod
+    def values(self, raw: Raw) -> tuple[Value, ...] | None:
+        """What an object says; None: it may say nothing. Raises one of `_MALFORMED`."""
+
+    @abstractmethod
+    def owner_of(self, header: Header) -> str:
+        """The owner that this object is; empty: it does not say."""
+
+    @abstractmethod
+    def owner(self, id_: str) -> str:
+        """Whose document this is."""
+
+    def read(self, header: Header, raw: Raw) -> Told | None:
+        """What the cache is to say of the object; None: nothing, and nobody else is to."""
+        owner = self.owner_of(header)
+        try:
+            found = self.values(raw)
+            if found is None:
+                return None
+            papers = [render.document(value) for value in found]
+        except _MALFORMED as error:
+            self._skip(header.key, str(error))
+            return Told(owner, ())
+        return Told(owner, tuple((paper.id, paper.encoded) for paper in papers))
+
+    def listing(self) -> None:
+        """Note what stands in the cache before the list begins: whoever owns it is in the list."""
+        try:
+            self._held = self._ids(self.kind)
+        except StoreError as error:
+            _log.warning("sweep_put_off", kind=self.kind.value, problem=str(error))
+            self._held = None
+
+    def listed(self, found: dict[str, Told], *, whole: bool) -> None:
+        """Want what was found, and what nobody of those found owns gone."""
+        owners = {told.owner for told in found.values()}
+        known = whole and "" not in owners
+        orphans = [id_ for id_ in self._held or () if known and self.owner(id_) not in owners]
+        self._unswept, self._held = self._held is None, None
+        self._of = {
+            key: tuple(id_ for id_, _ in told.documents)
+            for key, told in found.items()
+            if told.documents
+        }
+        documents = {id_: raw for told in found.values() for id_, raw in told.documents}
+        self._wanted.replace(self.kind, documents, orphans)
+
+    def changed(self, key: str, now: Told | None) -> None:
+        """Want what one object comes to now, and no longer what it came to before."""
+        documents = dict(now.documents) if now else {}
+        before = self._of.pop(key, ())
+        if documents:
+            self._of[key] = tuple(documents)
+        self._wanted.change(self.kind, before, documents)
+
+    def take_unswept(self) -> bool:
+        """Whether the last list swept nothing, because the cache was away. Told once a list."""
+        unswept, self._unswept = self._unswept, False
+        return unswept
+
+    def _skip(self, key: str, problem: str) -> None:
+        self.skipped += 1
+        if (key, problem) not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add((key, problem))
+            _log.warning("object_skipped", kind=self.kind.value, object=key, problem=problem)
+
+
+class PodMirror(Mirror):
+    """Pods as Allocations."""
+
+    kind = Kind.ALLOCATION
+
+    def values(self, raw: Raw) -> tuple[Value, ...] | None:
+        """What GPUs the pod holds; None unless it is bound and not finished."""
+        pod = objects.POD.decode(raw)
+        return projection.allocations(pod) if projection.holds(pod) else None
+
+    def owner_of(self, header: Header) -> str:
+        """Its uid: names are used again."""
+        return header.uid or ""
+
+    def owner(self, id_: str) -> str:
+        """The uid in front of the resource."""
+        return id_.partition("/")[0]
+
+
+class NodeMirror(Mirror):
+    """Nodes as ClusterNodes."""
+
+    kind = Kind.CLUSTER_NODE
+
+    def values(self, raw: Raw) -> tuple[Value, ...] | None:
+        """Labels, cordon, taints and GPUs of the node."""
+        return (projection.cluster_node(objects.NODE.decode(raw)),)
+
+    def owner_of(self, header: Header) -> str:
+        """Its name."""
+        return header.name
+
+    def owner(self, id_: str) -> str:
+        """The name again."""
+        return id_

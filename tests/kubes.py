@@ -1,0 +1,283 @@
+"""An API server of the tests' own, on real sockets: it lists and watches, and does what no sound one
+should when a test tells it to.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from extender.kube.settings import KubeSettings
+
+Json = dict[str, Any]
+Fault = Callable[["Call"], None]
+"""Answers one call in the place of the server."""
+
+
+class Call(BaseHTTPRequestHandler):
+    """One request."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Listener
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Its parameters."""
+        return dict(parse_qsl(urlsplit(self.path).query))
+
+    @property
+    def kind(self) -> str:
+        """Of which objects: `pods`."""
+        return urlsplit(self.path).path.rpartition("/")[2]
+
+    def setup(self) -> None:
+        """A connection came."""
+        super().setup()
+        self.server.owner.connections += 1
+
+    def do_GET(self) -> None:
+        """The name that http.server calls."""
+        owner = self.server.owner
+        owner.calls.append((self.kind, self.query))
+        owner.tokens.append(self.headers.get("Authorization"))
+        verb = "watch" if "watch" in self.query else "list"
+        faults = owner.faults[verb]
+        fault = faults.popleft() if faults else None
+        try:
+            if fault is not None:
+                fault(self)
+            elif verb == "watch":
+                owner.watch(self)
+            else:
+                owner.list(self)
+        except OSError:
+            self.close_connection = True  # the client went
+        self.close_connection |= owner.closed
+
+    def answer(self, status: int, body: Json | bytes, **headers: str) -> None:
+        """A whole answer."""
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(sent))}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def stream(self) -> None:
+        """Begin an answer in chunks."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def chunk(self, sent: bytes) -> None:
+        """One chunk; an empty one ends the answer."""
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(sent), sent))
+        self.wfile.flush()
+
+    def event(self, kind: str, body: Json) -> None:
+        """One line of a watch."""
+        self.chunk(json.dumps({"type": kind, "object": body}).encode() + b"\n")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+class Listener(ThreadingHTTPServer):
+    """The socket, and whom it belongs to."""
+
+    daemon_threads = True
+    owner: ApiServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went is no news: tests tell by what they see."""
+
+
+class ApiServer:
+    """Objects of some kinds, every version of them, and who watches."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, str]]] = []
+        """Kind and parameters of each request."""
+        self.tokens: list[str | None] = []
+        self.connections = 0
+        self.page_size: int | None = None
+        """Of lists; None: what the client asks for."""
+        self.faults: Mapping[str, deque[Fault]] = {"list": deque(), "watch": deque()}
+        """For the next requests of either verb, one each."""
+        self.version = 100
+        self.oldest = 0
+        """Watches from before this version are refused with 410."""
+        self._objects: dict[tuple[str, str], Json] = {}
+        self._log: list[tuple[int, str, str, Json]] = []
+        self._changed = threading.Condition()
+        self.closed = False
+        self._start(0)
+
+    def _start(self, port: int) -> None:
+        self._listener = Listener(("127.0.0.1", port), Call)
+        self._listener.owner = self
+        self.port = self._listener.server_address[1]
+        self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def set(self, kind: str, body: Json) -> None:
+        """Create or change an object."""
+        with self._changed:
+            key = (kind, _key(body))
+            word = "MODIFIED" if key in self._objects else "ADDED"
+            self._append(kind, word, body)
+            self._objects[key] = body
+
+    def delete(self, kind: str, key: str) -> None:
+        """Remove one: `namespace/name`, or `name`."""
+        with self._changed:
+            self._append(kind, "DELETED", self._objects.pop((kind, key)))
+
+    def forget(self, kind: str, key: str) -> None:
+        """Remove one, and keep no event of it: only a new list tells."""
+        with self._changed:
+            del self._objects[kind, key]
+            self.version += 1
+            self.oldest = self.version
+
+    def bookmark(self) -> None:
+        """Tell all watchers that they are up to date."""
+        with self._changed:
+            for kind in {kind for kind, _ in self._objects}:
+                self._append(kind, "BOOKMARK", {"metadata": {}})
+
+    def _append(self, kind: str, word: str, body: Json) -> None:
+        self.version += 1
+        body.setdefault("metadata", {})["resourceVersion"] = str(self.version)
+        self._log.append((self.version, kind, word, json.loads(json.dumps(body))))
+        self._changed.notify_all()
+
+    def list(self, call: Call) -> None:
+        """Answer a list, in pages."""
+        with self._changed:
+            every = [body for (kind, _), body in sorted(self._objects.items()) if kind == call.kind]
+            version = self.version
+        begin = int(call.query.get("continue", "0"))
+        end = begin + (self.page_size or int(call.query["limit"]))
+        metadata = {"resourceVersion": str(version)}
+        if end < len(every):
+            metadata["continue"] = str(end)
+        call.answer(200, {"kind": "List", "metadata": metadata, "items": every[begin:end]})
+
+    def watch(self, call: Call) -> None:
+        """Answer a watch until its time is over."""
+        since = int(call.query["resourceVersion"])
+        until_s = time.monotonic() + float(call.query["timeoutSeconds"])
+        call.stream()
+        if since < self.oldest:
+            gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
+            call.event("ERROR", gone)
+        else:
+            for word, body in self._events(call.kind, since, until_s):
+                call.event(word, body)
+        call.chunk(b"")
+
+    def _events(self, kind: str, since: int, until_s: float) -> Iterator[tuple[str, Json]]:
+        at = 0
+        while not self.closed and time.monotonic() < until_s:
+            with self._changed:
+                found, at = self._log[at:], len(self._log)
+                if not found:
+                    self._changed.wait(0.05)
+            for version, each, word, body in found:
+                if version > since and each == kind:
+                    yield word, body
+
+    def stop(self) -> None:
+        """End every watch, and refuse connections."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+        self._listener.shutdown()
+        self._thread.join()
+        self._listener.server_close()
+
+    def start(self) -> None:
+        """Be there again, on the same port, with the same objects."""
+        self.closed = False
+        self._start(self.port)
+
+    def settings(self, folder: Path, token: str = "a-token") -> KubeSettings:
+        """A kubeconfig for it."""
+        file = folder / "kubeconfig"
+        file.write_text(json.dumps(kubeconfig(f"http://127.0.0.1:{self.port}", token)))
+        return KubeSettings(kubeconfig=file)
+
+
+def kubeconfig(server: str, token: str = "a-token") -> Json:
+    """What kubectl would read."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "tests",
+        "clusters": [{"name": "tests", "cluster": {"server": server}}],
+        "users": [{"name": "tester", "user": {"token": token}}],
+        "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tester"}}],
+    }
+
+
+def _key(body: Json) -> str:
+    metadata = body["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """An API server of this test's own."""
+    server = ApiServer()
+    yield server
+    server.stop()
+
+
+# --- what no sound server does ---------------------------------------------------------------------
+
+
+def refuses(status: int, message: str = "no", **headers: str) -> Fault:
+    """An answer with this status."""
+    body = {"kind": "Status", "code": status, "message": message}
+    return lambda call: call.answer(status, body, **headers)
+
+
+def hangs(release: threading.Event) -> Fault:
+    """No answer at all, until the test is over."""
+
+    def fault(call: Call) -> None:
+        release.wait(60)
+        call.close_connection = True
+
+    return fault
+
+
+def says(*lines: bytes, then: threading.Event | None = None) -> Fault:
+    """A watch of these pieces; afterwards the connection drops, or hangs until `then`."""
+
+    def fault(call: Call) -> None:
+        call.stream()
+        for line in lines:
+            call.chunk(line)
+        if then is not None:
+            then.wait(60)
+        call.close_connection = True
+
+    return fault
+
+
+def ends(call: Call) -> None:
+    """A watch that is over at once, properly."""
+    call.stream()
+    call.chunk(b"")
