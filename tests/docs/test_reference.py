@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -18,8 +19,12 @@ from extender.cli import COMMANDS
 from extender.cli.inspect import KINDS
 from extender.config import load
 from extender.config.model import Mode, SurefootConfig
+from extender.controller.control import Controller
+from extender.kube.settings import KubeSettings
+from extender.kube.status import Restart
 from extender.reference.__main__ import main
 from extender.store import keys, schema
+from extender.store.connect import StoreSettings
 from extender.version import VERSION
 from extender.webhook.answers import Decision, Outcome
 from extender.webhook.explanations import explanation
@@ -98,9 +103,17 @@ def _client() -> Any:
     return wiring.webhook(SurefootConfig()).app.test_client()
 
 
-def test_every_metric_is_documented_and_no_other(client: Any) -> None:
+@pytest.fixture(scope="module", name="of_the_controller")
+def _of_the_controller() -> Iterator[str]:
+    """Its page of metrics."""
+    made = Controller(KubeSettings(), StoreSettings(), ("127.0.0.1", 0), VERSION)
+    yield made.metrics.page().decode()
+    made.close()
+
+
+def test_every_metric_is_documented_and_no_other(client: Any, of_the_controller: str) -> None:
     """docs/metrics.md lists what /metrics shows; no page names a metric that is not there."""
-    shown = client.get("/metrics").text
+    shown = client.get("/metrics").text + of_the_controller
     names = set(re.findall(r"^# TYPE (\w+)", shown, re.MULTILINE))
     names = {name for name in names if not name.endswith("_created")}
     page = pages.text("docs/metrics.md")
@@ -114,6 +127,12 @@ def test_every_verdict_is_documented() -> None:
     """The label `verdict` and the field of records have known values."""
     page = pages.text("docs/metrics.md")
     assert all(f"| `{outcome.value}` |" in page for outcome in Outcome)
+
+
+def test_every_reason_to_restart_a_watch_is_documented() -> None:
+    """The label `reason` of the controller has known values."""
+    page = pages.text("docs/metrics.md")
+    assert all(f"| `{reason.value}` |" in page for reason in Restart)
 
 
 def test_every_path_of_the_server_is_documented(client: Any) -> None:
@@ -154,6 +173,8 @@ def test_every_kind_and_field_of_a_document_is_documented() -> None:
         shapes: list[type[msgspec.Struct]] = [shape]
         if kind is schema.Kind.NODE:
             shapes += [schema.GpuDoc, schema.CauseDoc, schema.FabricDoc]
+        if kind is schema.Kind.CLUSTER_NODE:
+            shapes.append(schema.TaintDoc)
         for each in shapes:
             names = {field.encode_name for field in msgspec.structs.fields(each)}
             for name in names - {"apiVersion", "kind", "metadata"}:
@@ -314,30 +335,3 @@ def test_the_scheduler_snippet_and_the_file_say_the_same() -> None:
     assert yaml.safe_load(snippet) == yaml.safe_load(
         pages.text("deploy/scheduler-config/extender.yaml")
     )
-
-
-def test_the_scheduler_is_told_to_offer_every_node() -> None:
-    """Health vetoes need all candidates, and preemption needs to ask."""
-    config = yaml.safe_load(pages.text("deploy/scheduler-config/extender.yaml"))
-    assert config["apiVersion"] == "kubescheduler.config.k8s.io/v1"
-    (extender,) = config["extenders"]
-    verbs = {extender[verb] for verb in ("filterVerb", "prioritizeVerb", "preemptVerb")}
-    assert verbs == {"filter", "prioritize", "preempt"}
-    assert "bindVerb" not in extender
-    assert extender["nodeCacheCapable"] is True
-    assert extender["weight"] == 20
-    assert isinstance(extender["ignorable"], bool)
-    (profile,) = config["profiles"]
-    assert profile["percentageOfNodesToScore"] == 100
-    (plugin,) = profile["pluginConfig"]
-    assert plugin["args"]["minCandidateNodesPercentage"] == 100
-
-
-def test_each_line_for_the_scheduler_says_why() -> None:
-    """Every setting of the extender has a comment above it, but for the verbs that name a call."""
-    lines = pages.text("deploy/scheduler-config/extender.yaml").splitlines()
-    for setting in ("percentageOfNodesToScore", "minCandidateNodesPercentage", "urlPrefix",
-                    "preemptVerb", "weight", "nodeCacheCapable", "managedResources", "httpTimeout",
-                    "ignorable"):  # fmt: skip
-        at = next(i for i, line in enumerate(lines) if f"{setting}:" in line)
-        assert lines[at - 1].lstrip().startswith("#"), setting
