@@ -63,6 +63,8 @@ class Candidate:
     """GPUs that a pod is known to hold."""
     nameless: int
     """How many of `free` are held by pods of which only the count is known."""
+    shares_used: tuple[int, ...] | None
+    """Shares in use of each GPU; None: not shared, or pods hold some and nobody knows of which GPU."""
     mig: int
     """GPUs split into MIG instances."""
     blocked: bool
@@ -112,7 +114,9 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
     )
     if suspicion is not None:
         causes = tuple((*open_causes, suspicion) for open_causes in causes)
-    held, nameless = _held(node, fleet.allocations.get(node.name, ()), frozenset(gone))
+    away = frozenset(gone)
+    there = [each for each in fleet.allocations.get(node.name, ()) if each.uid not in away]
+    held, nameless = _held(node, there)
     everything = (1 << len(node.gpus)) - 1
     return Candidate(
         node=node,
@@ -122,6 +126,7 @@ def candidate(fleet: Fleet, node: Node, policy: Policy, *, gone: Iterable[str] =
         free=everything & ~held,
         held=held,
         nameless=min(nameless, (everything & ~held).bit_count()),
+        shares_used=_shares_used(node, there),
         mig=sum(1 << i for i, gpu in enumerate(node.gpus) if gpu.mig),
         blocked=_blocked(node, causes, allowed, policy),
         denied=denied,
@@ -150,7 +155,8 @@ def stranger(fleet: Fleet, name: NodeName) -> Candidate | None:
         return None
     node = Node(name=name, gpus=(), links=links_of((), {}))
     return Candidate(
-        node=node, causes=(), alone=(), together=(), free=0, held=0, nameless=0, mig=0,
+        node=node, causes=(), alone=(), together=(), free=0, held=0, nameless=0,
+        shares_used=None, mig=0,
         blocked=False, denied=0, allowed=0, domains=domains(node), freshness=Freshness.FRESH,
         breaker_open=False, readable=readable, word=word.verdict if word else None, changes_at_s=_end_s(word),
     )  # fmt: skip
@@ -178,7 +184,7 @@ def _states(
     return tuple(found)
 
 
-def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -> tuple[int, int]:
+def _held(node: Node, allocations: Iterable[Allocation]) -> tuple[int, int]:
     """The positions that pods are known to hold, and how many more are held we know not which.
 
     MIG devices and shares hold no whole GPU.
@@ -186,10 +192,7 @@ def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -
     position = {gpu.uuid: i for i, gpu in enumerate(node.gpus)}
     held, nameless = 0, 0
     for allocation in allocations:
-        if (
-            allocation.uid in gone
-            or resources.kind_of(allocation.resource) is not ResourceKind.WHOLE
-        ):
+        if resources.kind_of(allocation.resource) is not ResourceKind.WHOLE:
             continue
         if allocation.gpus is None:
             nameless += allocation.count
@@ -199,6 +202,25 @@ def _held(node: Node, allocations: Iterable[Allocation], gone: frozenset[str]) -
             if uuid in position:
                 held |= 1 << position[uuid]
     return held, nameless
+
+
+def _shares_used(node: Node, allocations: Iterable[Allocation]) -> tuple[int, ...] | None:
+    """How many shares of each GPU pods hold; None where that is not known for certain."""
+    if node.sharing is None:
+        return None
+    position = {gpu.uuid: i for i, gpu in enumerate(node.gpus)}
+    used = [0] * len(node.gpus)
+    for allocation in allocations:
+        if resources.kind_of(allocation.resource) is not ResourceKind.SHARED:
+            continue
+        gpus = allocation.gpus or ()
+        if len(gpus) not in (1, allocation.count):
+            return None
+        for uuid in gpus:
+            if uuid not in position:
+                return None
+            used[position[uuid]] += allocation.count // len(gpus)
+    return tuple(used)
 
 
 def _overridden(node: Node, on_node: Override | None, fleet: Fleet) -> tuple[int, int, float]:

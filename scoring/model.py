@@ -94,6 +94,37 @@ class AllocationMode(StrEnum):
     """The scheduler's DynamicResources plugin chooses among untainted devices."""
 
 
+class TopologyPolicy(StrEnum):
+    """Kubelet's `topologyManagerPolicy`: whether it offers the plugin all free GPUs of a node."""
+
+    NONE = "none"
+    """The default: all of them."""
+    BEST_EFFORT = "best-effort"
+    """Those of the fewest NUMA nodes that have enough, here and below."""
+    RESTRICTED = "restricted"
+    SINGLE_NUMA_NODE = "single-numa-node"
+
+
+class SharePolicy(StrEnum):
+    """Which GPU the stock plugin takes the next share from (`sharedDevicesAllocationPolicy`)."""
+
+    DISTRIBUTED = "distributed"
+    """The default: from the GPU with the fewest shares in use."""
+    PACKED = "packed"
+    """From the GPU with the most shares in use."""
+    SPREAD = "spread"
+    """From the GPU that this pod has drawn from least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """GPUs handed out in shares: time-slicing or MPS."""
+
+    replicas: int
+    """Shares of each GPU."""
+    policy: SharePolicy = SharePolicy.DISTRIBUTED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One GPU of a node with the causes that are open on it."""
@@ -141,6 +172,9 @@ class Node:
     seq: int = 0
     boot_id: str | None = None
     mode: AllocationMode = AllocationMode.UNKNOWN
+    topology_policy: TopologyPolicy = TopologyPolicy.NONE
+    sharing: Sharing | None = None
+    """None: not shared, or nobody says how; then a share may come from any GPU."""
     expected: int | None = None
     """How many GPUs this product has; None: nobody says."""
     fabric: Fabric | None = None

@@ -20,6 +20,9 @@ from scoring.model import (
     PodUid,
     ResourceKind,
     Scope,
+    SharePolicy,
+    Sharing,
+    TopologyPolicy,
     WorkClass,
 )
 
@@ -47,6 +50,9 @@ def links(draw: st.DrawFn, count: int) -> Links:
     return links_of(range(count), pairs, "H100")
 
 
+SHARINGS = st.builds(Sharing, replicas=st.integers(1, 8), policy=st.sampled_from(list(SharePolicy)))
+
+
 @st.composite
 def nodes(draw: st.DrawFn, name: str = "node-0", most: int = 6) -> Node:
     """A node of 1 to `most` GPUs with causes here and there."""
@@ -63,6 +69,8 @@ def nodes(draw: st.DrawFn, name: str = "node-0", most: int = 6) -> Node:
         ),
         links=draw(links(count)),
         mode=draw(st.sampled_from(list(AllocationMode))),
+        topology_policy=draw(st.sampled_from(list(TopologyPolicy))),
+        sharing=draw(st.none() | SHARINGS),
         labels={"topology.kubernetes.io/zone": draw(st.sampled_from(["a", "b"]))},
     )
 

@@ -23,6 +23,7 @@ from scoring.model import (
     Override,
     Rejection,
     Taint,
+    TopologyPolicy,
 )
 
 
@@ -79,6 +80,12 @@ def _node(node: Node) -> dict[str, Any]:
         "seq": node.seq or None,
         "bootId": node.boot_id,
         "allocationMode": node.mode.value,
+        "topologyManagerPolicy": None
+        if node.topology_policy is TopologyPolicy.NONE
+        else node.topology_policy.value,
+        "sharing": None
+        if node.sharing is None
+        else {"replicas": node.sharing.replicas, "policy": node.sharing.policy.value},
         "expected": node.expected,
         "fabric": _fabric(node.fabric) if node.fabric else None,
         "links": {

@@ -120,6 +120,13 @@ class FabricDoc(Struct, frozen=True, rename="camel"):
     health_summary: Word | None = None
 
 
+class SharingDoc(Struct, frozen=True, rename="camel"):
+    """GPUs handed out in shares."""
+
+    replicas: Annotated[int, Meta(ge=1, le=1024)]
+    policy: str | None = None
+
+
 class NodeDoc(Header, frozen=True, kw_only=True, rename="camel"):
     """One GPU node, as its agent sees it."""
 
@@ -129,6 +136,8 @@ class NodeDoc(Header, frozen=True, kw_only=True, rename="camel"):
     seq: Count | None = None
     boot_id: Word | None = None
     allocation_mode: str | None = None
+    topology_manager_policy: str | None = None
+    sharing: SharingDoc | None = None
     expected: Annotated[int, Meta(ge=0, le=MAX_GPUS)] | None = None
     fabric: FabricDoc | None = None
     links: Annotated[dict[str, str], Meta(max_length=MAX_GPUS * MAX_GPUS)] = {}

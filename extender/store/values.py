@@ -45,7 +45,10 @@ from scoring.model import (
     PodUid,
     Rejection,
     Scope,
+    SharePolicy,
+    Sharing,
     Taint,
+    TopologyPolicy,
 )
 from scoring.policy import DEFAULT
 
@@ -79,11 +82,23 @@ def node(doc: schema.NodeDoc, *, stale_after_s: float = DEFAULT.stale_after_s) -
         seq=doc.seq or 0,
         boot_id=doc.boot_id,
         mode=_choice(AllocationMode, doc.allocation_mode, "allocationMode", DEFAULT_MODE),
+        topology_policy=_choice(
+            TopologyPolicy,
+            doc.topology_manager_policy,
+            "topologyManagerPolicy",
+            TopologyPolicy.NONE,
+        ),
+        sharing=None if doc.sharing is None else _sharing(doc.sharing),
         expected=doc.expected,
         fabric=_fabric(doc.fabric) if doc.fabric else None,
         causes=_causes(doc.causes, "causes"),
         labels=labels,
     )
+
+
+def _sharing(doc: schema.SharingDoc) -> Sharing:
+    policy = _choice(SharePolicy, doc.policy, "sharing.policy", SharePolicy.DISTRIBUTED)
+    return Sharing(replicas=doc.replicas, policy=policy)
 
 
 def placed(node: Node, there: ClusterNode | None) -> Node:

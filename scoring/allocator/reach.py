@@ -8,18 +8,17 @@ from scoring.allocator.aligned import aligned
 from scoring.allocator.answer import Possible, either
 from scoring.allocator.best_effort import possible
 from scoring.allocator.pairs import PairScores, machines_of
-from scoring.model import Node
+from scoring.model import Node, TopologyPolicy
 
 
-def reachable(node: Node, free: int, k: int, *, topology_manager: bool = False) -> Possible:
+def reachable(node: Node, free: int, k: int) -> Possible:
     """The sets of `k` of the `free` positions of `node` that a pod may get.
 
-    `topology_manager`: kubelet runs with a Topology Manager policy other than `none`, its default.
     Where PCIe classes are hidden the answer covers each common layout of the machine; it is exact
     where they agree.
     """
     machines = machines_of(node)
-    if not topology_manager:
+    if node.topology_policy is TopologyPolicy.NONE:
         return _in_any(machines, free, k)
     numa_nodes: dict[int, int] = {}
     for position, gpu in enumerate(node.gpus):

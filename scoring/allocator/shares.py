@@ -9,27 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from scoring.allocator.answer import NOTHING, UNKNOWN, Possible
+from scoring.model import SharePolicy
 from scoring.rings import mask_of
 
 MAX_DRAWS: Final = 20_000
 """Ways to have drawn some shares that are kept at a time. Above, the answer is unknown."""
-
-
-class Sharing(StrEnum):
-    """The plugin's `sharedDevicesAllocationPolicy`."""
-
-    DISTRIBUTED = "distributed"
-    """The default: from the GPU with the fewest shares in use."""
-    PACKED = "packed"
-    """From the GPU with the most shares in use."""
-    SPREAD = "spread"
-    """From the GPU that this pod has drawn from least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +31,11 @@ class Shares:
 
 _Order = Callable[[int, int], tuple[int, int]]
 
-_FIRST: Final[Mapping[Sharing, _Order]] = MappingProxyType(
+_FIRST: Final[Mapping[SharePolicy, _Order]] = MappingProxyType(
     {
-        Sharing.DISTRIBUTED: lambda used, drawn: (used, drawn),
-        Sharing.PACKED: lambda used, drawn: (-used, drawn),
-        Sharing.SPREAD: lambda used, drawn: (drawn, used),
+        SharePolicy.DISTRIBUTED: lambda used, drawn: (used, drawn),
+        SharePolicy.PACKED: lambda used, drawn: (-used, drawn),
+        SharePolicy.SPREAD: lambda used, drawn: (drawn, used),
     }
 )
 """What each policy sorts GPUs by: the shares in use on it, those drawn now included, and the latter."""
@@ -54,7 +43,7 @@ _FIRST: Final[Mapping[Sharing, _Order]] = MappingProxyType(
 
 @lru_cache(maxsize=4096)
 def possible_gpus(
-    gpus: tuple[Shares, ...], k: int, sharing: Sharing = Sharing.DISTRIBUTED
+    gpus: tuple[Shares, ...], k: int, policy: SharePolicy = SharePolicy.DISTRIBUTED
 ) -> Possible:
     """The sets of GPUs, as positions in `gpus`, from which a pod that asks for `k` shares may get
     them. Several may come from one GPU, so a set has `k` GPUs at most.
@@ -63,7 +52,7 @@ def possible_gpus(
         return NOTHING
     draws = {(0,) * len(gpus)}
     for _ in range(k):
-        draws = {after for drawn in draws for after in _draw(gpus, drawn, _FIRST[sharing])}
+        draws = {after for drawn in draws for after in _draw(gpus, drawn, _FIRST[policy])}
         if len(draws) > MAX_DRAWS:
             return UNKNOWN
     sets = frozenset(

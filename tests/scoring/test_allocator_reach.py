@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 import machines
@@ -10,12 +11,12 @@ import pytest
 from scoring.allocator.aligned import aligned
 from scoring.allocator.pairs import machines_of
 from scoring.allocator.reach import reachable
-from scoring.model import Node
+from scoring.model import Node, TopologyPolicy
 from scoring.rings import positions
 
 
-def _sets(node: Node, free: int, k: int, *, topology_manager: bool = False) -> list[list[int]]:
-    found = reachable(node, free, k, topology_manager=topology_manager)
+def _sets(node: Node, free: int, k: int) -> list[list[int]]:
+    found = reachable(node, free, k)
     assert found.sets is not None
     return sorted(list(positions(each)) for each in found.sets)
 
@@ -75,14 +76,15 @@ def test_topology_manager_keeps_to_a_numa_node() -> None:
     node = machines.dgx1v()
     free = 0b00110001
     assert _sets(node, free, 2) == [[0, 4]]
-    assert _sets(node, free, 2, topology_manager=True) == [[4, 5]]
+    assert _sets(replace(node, topology_policy=TopologyPolicy.RESTRICTED), free, 2) == [[4, 5]]
 
 
 def test_topology_manager_takes_more_nodes_when_one_has_too_few() -> None:
     """Three of two and two: both sockets are offered, as if there were no filter."""
     node = machines.dgx1v()
     free = 0b00110011
-    assert _sets(node, free, 3, topology_manager=True) == _sets(node, free, 3)
+    kept = replace(node, topology_policy=TopologyPolicy.BEST_EFFORT)
+    assert _sets(kept, free, 3) == _sets(node, free, 3)
 
 
 def test_just_enough_gpus_of_a_numa_node_are_taken_unasked() -> None:

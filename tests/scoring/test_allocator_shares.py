@@ -7,7 +7,8 @@ from itertools import combinations
 import pytest
 
 from scoring.allocator.answer import NOTHING
-from scoring.allocator.shares import Shares, Sharing, possible_gpus
+from scoring.allocator.shares import Shares, possible_gpus
+from scoring.model import SharePolicy
 from scoring.rings import mask_of
 
 IDLE = Shares(total=4, free=4)
@@ -31,15 +32,15 @@ def test_distributed_goes_round_among_equals() -> None:
 
 def test_packed_fills_the_fullest_gpu_first() -> None:
     """The busiest until it is full, then the next busiest."""
-    assert possible_gpus((IDLE, HALF, BUSY), 1, Sharing.PACKED).sets == frozenset({0b100})
-    assert possible_gpus((IDLE, HALF, BUSY), 3, Sharing.PACKED).sets == frozenset({0b110})
-    assert possible_gpus((IDLE, IDLE), 4, Sharing.PACKED).sets == frozenset({0b01, 0b10})
+    assert possible_gpus((IDLE, HALF, BUSY), 1, SharePolicy.PACKED).sets == frozenset({0b100})
+    assert possible_gpus((IDLE, HALF, BUSY), 3, SharePolicy.PACKED).sets == frozenset({0b110})
+    assert possible_gpus((IDLE, IDLE), 4, SharePolicy.PACKED).sets == frozenset({0b01, 0b10})
 
 
 def test_spread_takes_a_gpu_again_only_when_all_were_taken_from() -> None:
     """The idlest first among those untouched, then the others."""
-    assert possible_gpus((IDLE, HALF, BUSY), 2, Sharing.SPREAD).sets == frozenset({0b011})
-    assert possible_gpus((IDLE, HALF, BUSY), 3, Sharing.SPREAD).sets == frozenset({0b111})
+    assert possible_gpus((IDLE, HALF, BUSY), 2, SharePolicy.SPREAD).sets == frozenset({0b011})
+    assert possible_gpus((IDLE, HALF, BUSY), 3, SharePolicy.SPREAD).sets == frozenset({0b111})
 
 
 def test_mig_devices_are_gpus_of_one_share() -> None:

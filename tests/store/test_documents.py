@@ -15,7 +15,18 @@ from watching import allocation, body, node, other
 from extender.store import documents
 from extender.store.errors import DocumentError
 from extender.store.schema import Kind
-from scoring.model import Allocation, AllocationMode, Gang, Health, Node, Override, Scope
+from scoring.model import (
+    Allocation,
+    AllocationMode,
+    Gang,
+    Health,
+    Node,
+    Override,
+    Scope,
+    SharePolicy,
+    Sharing,
+    TopologyPolicy,
+)
 
 EXAMPLE = """
 apiVersion: surefoot.dev/v1
@@ -75,11 +86,22 @@ def test_a_node_is_read_with_everything_it_says() -> None:
     assert found.labels == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 
+def test_a_node_says_how_its_gpus_are_offered_and_shared() -> None:
+    """Kubelet's Topology Manager, and the plugin's shares."""
+    found = value_of(
+        node(topologyManagerPolicy="single-numa-node", sharing={"replicas": 4, "policy": "packed"})
+    )
+    assert found.topology_policy is TopologyPolicy.SINGLE_NUMA_NODE
+    assert found.sharing == Sharing(replicas=4, policy=SharePolicy.PACKED)
+    assert value_of(node(sharing={"replicas": 2})).sharing == Sharing(replicas=2)
+
+
 def test_a_node_that_says_little_promises_little() -> None:
     """The stock plugin hands out GPUs, links that nobody names are SYS, no count is expected."""
     found = value_of(node(links={}))
     assert found.mode is AllocationMode.NVIDIA
-    assert found.expected is None
+    assert (found.expected, found.sharing) == (None, None)
+    assert found.topology_policy is TopologyPolicy.NONE
     assert found.links.words[0][1] == "SYS"
 
 
@@ -142,6 +164,10 @@ def test_an_error_names_place_kind_name_and_path() -> None:
         ({"gpus": [{"uuid": "a", "index": "0"}]}, "gpus[0].index: expected a whole number, got"),
         ({"gpus": [{"uuid": "a", "index": True}]}, "gpus[0].index: expected a whole number"),
         ({"expected": -1}, "expected: expected a whole number, 0 or more"),
+        ({"topologyManagerPolicy": "strict"}, "topologyManagerPolicy: 'strict' is unknown"),
+        ({"sharing": {"policy": "packed"}}, "sharing.replicas: missing"),
+        ({"sharing": {"replicas": 0}}, "sharing.replicas: expected a whole number, 1 or more"),
+        ({"sharing": {"replicas": 2, "policy": "fair"}}, "sharing.policy: 'fair' is unknown"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "a", "index": 1}]}, "gpus[1].uuid: 'a'"),
         ({"gpus": [{"uuid": "a", "index": 0}, {"uuid": "b", "index": 0}]}, "gpus[1].index: 0"),
         ({"gpus": [{"uuid": str(i), "index": i} for i in range(129)]}, "gpus: expected a list"),
