@@ -43,6 +43,9 @@ SHOWN_DIGITS: Final = 6
 STALE_RATIO: Final = 0.3
 """The most that a set earns whose telemetry is stale."""
 
+HELD_RATIO: Final = 0.5
+"""What is left of a node's own parts where others hold GPUs that the pod would take."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -51,6 +54,9 @@ class Parts:
     health: float
     links: float
     fragmentation: float
+    room: float = 1.0
+    """1 where enough GPUs are free, as we see it. Else `HELD_RATIO`, a factor: kube-scheduler imagines
+    the holders gone when a native gang preempts, and those that need not go are to stay."""
     domain: float = 1.0
     """Closeness to the gang's bound members; 1 where none is bound yet."""
     trust: float = 1.0
@@ -88,19 +94,20 @@ def _parts(candidate: Candidate, need: Need, judgement: Judgement, policy: Polic
         health=_health(candidate, need, judgement),
         links=_links(candidate, need, judgement, policy),
         fragmentation=_fragmentation(candidate, need, judgement),
+        room=_room(candidate, need, judgement),
     )
 
 
 def rank(found: Parts, policy: Policy) -> float:
-    """The weighted mean of the parts, times `trust`: 0..1, 1 best."""
+    """The weighted mean of the parts, those of the node times `room`, times `trust`: 0..1, 1 best."""
     weights = policy.rank
     total = weights.health + weights.links + weights.fragmentation + weights.domain
-    earned = (
+    of_node = (
         weights.health * found.health
         + weights.links * found.links
         + weights.fragmentation * found.fragmentation
-        + weights.domain
     )
+    earned = of_node * found.room + weights.domain
     return (earned / total - domain_penalty(found.domain, policy)) * found.trust
 
 
@@ -192,3 +199,8 @@ def _fragmentation(candidate: Candidate, need: Need, judgement: Judgement) -> fl
             links, free, judgement.reach, judgement.count, chosen=judgement.chosen
         )
     return 1.0 - (left + min(lost, total)) / (2 * total)
+
+
+def _room(candidate: Candidate, need: Need, judgement: Judgement) -> float:
+    free = candidate.free.bit_count() - candidate.nameless
+    return 1.0 if need.kind is not ResourceKind.WHOLE or free >= judgement.count else HELD_RATIO

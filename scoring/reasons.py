@@ -44,6 +44,7 @@ class Reason(StrEnum):
     FEWER_GPUS = "FewerGpus"
     HEALTHY_GPUS_HELD = "HealthyGpusHeld"
     PLUGIN_MAY_FAIL = "PluginMayFail"
+    VICTIM_ELSEWHERE = "VictimElsewhere"
     NO_SNAPSHOT = "NoSnapshot"
 
     @property
@@ -141,6 +142,10 @@ _ROWS: Final[Mapping[Reason, _Row]] = MappingProxyType(
             text="the device plugin may fail a request for so many GPUs here",
             advice="Ask for another number of GPUs, or wait until others are free: the stock plugin may answer with a device that is none (go-gpuallocator PR 80).",
             unresolvable=False,
+        ),
+        Reason.VICTIM_ELSEWHERE: _Row(
+            text="a pod on another node would be evicted with the victims",
+            advice="Said by /preempt only, of a PodGroup that is evicted whole (`disruptionMode: all`). kube-scheduler cannot do that for a single pod beside an extender; another PodGroup can preempt it.",
         ),
         Reason.NO_SNAPSHOT: _Row(
             text="Surefoot has no usable picture of GPU health",

@@ -1,28 +1,37 @@
-"""A TCP proxy in front of a cache, to make the network bad: slow, cut, refused, silent."""
+"""A TCP proxy in front of a server, to make the network bad: slow, cut, refused, silent.
+
+In front of several it is what a Service is: each connection goes to the next one that is there.
+"""
 
 from __future__ import annotations
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-
-from servers import Cache
+from typing import Protocol
 
 from extender.store.connect import StoreSettings
 
 CHUNK = 1 << 20
 
 
-class Proxy:
-    """Passes bytes on to a port of this host, until told to be worse."""
+class Listens(Protocol):
+    """A server on a port of this host."""
 
-    def __init__(self, target_port: int) -> None:
+    port: int
+
+
+class Proxy:
+    """Passes bytes on to ports of this host, in turns, until told to be worse."""
+
+    def __init__(self, *target_ports: int) -> None:
         self.latency_s = 0.0
         """How long each piece of an answer takes longer."""
         self.accepted = 0
         """Connections that were made so far."""
-        self._target_port = target_port
+        self._targets = deque(target_ports)
         self._flows = threading.Event()
         self._flows.set()
         self._refuses = False
@@ -30,12 +39,13 @@ class Proxy:
         self._sockets: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
         self._start(self._accept)
 
     @property
     def settings(self) -> StoreSettings:
         """How to reach the cache through here."""
-        return StoreSettings(url=f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0")
+        return StoreSettings(url=f"redis://127.0.0.1:{self.port}/0")
 
     def cut(self) -> None:
         """End every connection."""
@@ -76,9 +86,8 @@ class Proxy:
             except OSError:
                 return
             self.accepted += 1
-            try:
-                server = socket.create_connection(("127.0.0.1", self._target_port), timeout=2)
-            except OSError:
+            server = self._dial()
+            if server is None:
                 client.close()
                 continue
             server.settimeout(None)
@@ -87,6 +96,14 @@ class Proxy:
             self._start(self._pump, server, client, True)
             if self._refuses:
                 self.cut()
+
+    def _dial(self) -> socket.socket | None:
+        """A connection to the next target that accepts one."""
+        for _ in range(len(self._targets)):
+            self._targets.rotate(-1)
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", self._targets[-1]), timeout=2)
+        return None
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         """One direction of one connection, until either end is gone."""
@@ -109,9 +126,9 @@ class Proxy:
 
 
 @contextmanager
-def before(cache: Cache) -> Iterator[Proxy]:
-    """A proxy in front of `cache`, until the block ends."""
-    made = Proxy(cache.port)
+def before(*servers: Listens) -> Iterator[Proxy]:
+    """A proxy in front of `servers`, until the block ends."""
+    made = Proxy(*(each.port for each in servers))
     try:
         yield made
     finally:

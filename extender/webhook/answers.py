@@ -7,7 +7,7 @@ speculatively and never says what it rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
@@ -18,7 +18,7 @@ from extender.webhook.board import Board, View
 from extender.wire.scheduler import NodesRequest, PreemptionRequest, Victims
 from scoring import rank, standing
 from scoring.candidate import candidate
-from scoring.model import Ask, NodeName, ResourceKind, WorkClass
+from scoring.model import Ask, Fleet, NodeName, PodUid, ResourceKind, WorkClass
 from scoring.ranking import Ranking
 from scoring.reasons import Reason
 from scoring.verdict import judge
@@ -75,6 +75,23 @@ def unreported_reason(policy: UnknownNodes, ask: Ask) -> Reason | None:
         policy is UnknownNodes.SINGLE and ask.need.work is WorkClass.SINGLE
     )
     return None if passes else Reason.NODE_UNREPORTED
+
+
+def _torn(fleet: Fleet, victims: Mapping[NodeName, Victims]) -> frozenset[NodeName]:
+    """The candidates with a victim that is known to hold GPUs of another node.
+
+    kube-scheduler looks for the victims of our answer on the candidate's own node, and one that it
+    does not find there fails the whole attempt (1.37, extender.go convertToVictims).
+    """
+    foreign = {
+        name: frozenset(each.uids).difference(held.uid for held in fleet.allocations.get(name, ()))
+        for name, each in victims.items()
+    }
+    sought = frozenset[PodUid]().union(*foreign.values())
+    if not sought:
+        return frozenset()
+    found = {each.uid for held in fleet.allocations.values() for each in held if each.uid in sought}
+    return frozenset(name for name, uids in foreign.items() if uids & found)
 
 
 class Judge:
@@ -170,8 +187,12 @@ class Judge:
         if isinstance(view, Decision):
             return view, {} if view.outcome is Outcome.CLOSED else dict(request.victims)
         unreported = self.unreported(ask)
+        torn = _torn(view.picture.fleet, request.victims)
         kept, struck = {}, Counter[Reason]()
         for name, victims in request.victims.items():
+            if name in torn:
+                struck[Reason.VICTIM_ELSEWHERE] += 1
+                continue
             reason = self._once_gone(view, ask, name, victims, unreported)
             if reason is None:
                 kept[name] = victims

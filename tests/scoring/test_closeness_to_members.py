@@ -107,7 +107,7 @@ def test_a_member_is_drawn_to_the_rack_then_to_the_zone() -> None:
     )  # fmt: skip
     fleet = own.fleet(*nodes, allocations={NodeName("d"): (held,)})
     found = picture.picture(fleet, DEFAULT)
-    need = Need(work=WorkClass.GANG, count=8)
+    need = Need(work=WorkClass.GANG, count=4)
     made = picture.ranking_of(found, need)
     near = closeness.to_members(found, ask(need))
     assert near is not None

@@ -7,6 +7,8 @@ from dataclasses import replace
 import strategies as own
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import dgx_h100
+from verdicts import holding, rank_of
 
 from scoring import picture, rank, ranking
 from scoring.candidate import candidate
@@ -151,6 +153,17 @@ def test_a_rank_is_between_zero_and_one(fleet: Fleet, need: Need) -> None:
     assert all(-1e-12 <= value <= 1 + 1e-12 for value in found.ranks.values())
     assert found.ranks.keys().isdisjoint(found.vetoes)
     assert found.ranks.keys() | found.vetoes.keys() == fleet.nodes.keys()
+
+
+@given(count=st.integers(1, 8), held=st.sets(st.integers(0, 7)), named=st.booleans())
+def test_free_gpus_come_before_those_of_others(count: int, held: set[int], named: bool) -> None:
+    """A native gang that preempts is offered every node as if its victims were gone: those that
+    have room come first, whatever it breaks of them.
+    """
+    node, need = dgx_h100(), Need(work=WorkClass.GANG, count=count)
+    full = rank_of(node, need, holding(node, *range(8), named=named))
+    value = rank_of(node, need, holding(node, *held, named=named))
+    assert value > full if count <= 8 - len(held) else value == full
 
 
 @given(node=own.nodes(), need=own.needs(), state=st.sampled_from(list(Health)))

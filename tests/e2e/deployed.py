@@ -1,0 +1,52 @@
+"""The kustomizations of deploy/kustomize in a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import shipped
+
+from e2e.cluster import Cluster
+
+NAMESPACE: Final = "surefoot-system"
+PATCH: Final = """\
+resources: [{overlay}]
+patches:
+- target: {{kind: Service, name: surefoot}}
+  patch: '[{{"op": "replace", "path": "/spec/clusterIP", "value": "10.0.0.88"}}]'
+"""
+"""An address in the range of these clusters instead of kubeadm's."""
+FOLDERS: Final = ("base", "overlays/observe", "overlays/tls", "overlays/secondary")
+SERVE: Final = {"surefoot": 2}
+ALWAYS: Final = {"surefoot-cache": 1, "surefoot-controller": 1}
+DEPLOYMENTS: Final[Mapping[str, Mapping[str, int]]] = {
+    "base": SERVE | ALWAYS,
+    "overlays/observe": SERVE | ALWAYS,
+    "overlays/tls": SERVE | ALWAYS,
+    "overlays/secondary": {"surefoot-scheduler": 2} | ALWAYS,
+}
+"""What runs, with how many replicas."""
+
+
+@pytest.fixture
+def applied(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    """The cluster with one of the kustomizations in it; it goes with the test."""
+    folder = shipped.KUSTOMIZE / request.param
+    if request.param == "overlays/tls":
+        overlay, folder = folder, tmp_path / "site"
+        folder.mkdir()
+        # kustomize takes folders by relative paths only.
+        text = PATCH.format(overlay=os.path.relpath(overlay, folder))
+        (folder / "kustomization.yaml").write_text(text)
+    cluster.apply(folder)
+    yield cluster
+    cluster.kubectl("delete", "--ignore-not-found", "--kustomize", folder)
+
+
+def applying(*folders: str) -> pytest.MarkDecorator:
+    """What `applied` is to be: the test runs with each of these."""
+    return pytest.mark.parametrize("applied", folders, indirect=True)

@@ -1,0 +1,1 @@
+"""The harness itself: what it promises to the tests beside it."""

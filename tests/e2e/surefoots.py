@@ -1,0 +1,116 @@
+"""Surefoot's own processes, each with a configuration file of its own: `serve`, `controller`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from asking import Json
+from replicas import Answer, samples
+
+from e2e.processes import Process, free_port
+from extender.store.connect import StoreSettings
+
+PATIENT: Final = {"staleAfter": "1h", "unknownAfter": "2h"}
+"""Nobody stamps the nodes of a test."""
+REQUEST_S: Final = 10.0
+BASE: Json = {"apiVersion": "surefoot.dev/v1alpha1", "kind": "SurefootConfig"}
+
+
+class Daemon:
+    """One `surefoot` process on one port, to be killed, and started again there."""
+
+    def __init__(self, command: str, config: Json, log: Path, *flags: str | Path) -> None:
+        """`config` in the words of the file."""
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        file = log.with_suffix(".yaml")
+        file.write_text(yaml.safe_dump({**BASE, **config}))
+        self.process = Process(
+            [
+                *(sys.executable, "-m", "extender", command),
+                *(f"--config={file}", f"--bind=127.0.0.1:{self.port}", *flags),
+            ],
+            log,
+        )
+
+    def stop(self) -> None:
+        """As Kubernetes would."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """End it at once, and whatever it forked."""
+        self.process.kill()
+
+    def ready(self) -> bool:
+        """What its readiness probe finds."""
+        try:
+            return self._ask("GET", "/readyz").status == HTTPStatus.OK
+        except OSError:
+            return False
+
+    def values(self) -> dict[str, float]:
+        """/metrics: sample with its labels -> value; empty while it does not answer."""
+        try:
+            return samples(self._ask("GET", "/metrics").text)
+        except OSError:
+            return {}
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_S)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            got = connection.getresponse()
+            return Answer(status=got.status, body=got.read(), headers=dict(got.headers))
+        finally:
+            connection.close()
+
+
+class Surefoot(Daemon):
+    """A replica of `surefoot serve`."""
+
+    def __init__(
+        self, store: StoreSettings, log: Path, *, policy: Json | None = None, **webhook: object
+    ) -> None:
+        """It enforces, and is patient with silent nodes, unless told otherwise."""
+        config = {
+            "webhook": {"mode": "enforce", **webhook},
+            "store": {"url": store.url},
+            "policy": {**PATIENT, **(policy or {})},
+        }
+        super().__init__("serve", config, log)
+
+    def start(self, *, nodes: int = 0) -> None:
+        """Return once it answers and its snapshot has this many nodes."""
+        self.process.start().wait_until(lambda: self.shows(nodes))
+
+    def shows(self, nodes: int) -> bool:
+        """Whether it answers, and its snapshot has this many nodes."""
+        return self.values().get("surefoot_snapshot_nodes") == nodes
+
+    def calls(self, verb: str) -> int:
+        """How many requests of this verb it has answered."""
+        count = f'surefoot_request_duration_seconds_count{{code="200",verb="{verb}"}}'
+        return int(self.values().get(count, 0))
+
+    def explain(self, body: Json) -> Any:
+        """POST /explain."""
+        return self._ask("POST", "/explain", json.dumps(body)).json
+
+
+class Controller(Daemon):
+    """`surefoot controller`, which may do what the kubeconfig's user may."""
+
+    def __init__(self, store: StoreSettings, kubeconfig: Path, log: Path) -> None:
+        super().__init__(
+            "controller", {"store": {"url": store.url}}, log, f"--kubeconfig={kubeconfig}"
+        )
+
+    def start(self) -> None:
+        """Return once the cache has what the API server knows."""
+        self.process.start().wait_until(self.ready)
