@@ -53,6 +53,7 @@ def _node(told: explain.NodeAccount) -> dict[str, Any]:
             "health": round(parts.health, 6),
             "links": round(parts.links, 6),
             "fragmentation": round(parts.fragmentation, 6),
+            "room": round(parts.room, 6),
             "domain": round(parts.domain, 6),
             "trust": round(parts.trust, 6),
         },
