@@ -53,8 +53,9 @@ e2e: $(E2E_STAMP) ## In front of a real kube-scheduler (needs Go 1.26); KUBERNET
 e2e-matrix: $(E2E_STAMP) ## The same on four versions of Kubernetes; writes docs/compatibility.md
 	PYTHONPATH=tests $(BIN)/python -m e2e.matrix -- $(E2E_PYTEST) $(ARGS)
 
-bench: $(STAMP) ## Speed of /filter at 5,000 nodes, next to an echo in the same server
+bench: $(BENCH_STAMP) ## Speed of /filter and of gang plans at 5,000 nodes; ARGS=--quick
 	$(BIN)/python bench/filter.py $(ARGS)
+	$(BIN)/python bench/gang.py $(ARGS)
 
 bench-cluster: $(STAMP) ## Pods a second of a real kube-scheduler at 5,000 nodes, with and without Surefoot
 	PYTHONPATH=tests $(BIN)/python bench/cluster.py $(ARGS)

@@ -1,7 +1,7 @@
 """`surefoot serve` in enforce mode, with one route more: /echo decodes the request and sends the
 names back, by the same decoder and encoder. What /filter takes beyond that is Surefoot's own.
 
-Usage: echo.py REDIS_URL. Prints the address on standard output once it listens.
+Usage: echo.py REDIS_URL [BIND]. Prints the address on standard output once it listens.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def serve(config: SurefootConfig) -> None:
 
 
 if __name__ == "__main__":
+    url, bind = [*sys.argv[1:], "127.0.0.1:0"][:2]
     serve(
         SurefootConfig(
-            webhook=WebhookConfig(bind="127.0.0.1:0", mode=Mode.ENFORCE),
-            store=StoreConfig(url=sys.argv[1]),
+            webhook=WebhookConfig(bind=bind, mode=Mode.ENFORCE), store=StoreConfig(url=url)
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import multiprocessing
 import signal
 import sys
@@ -93,12 +94,11 @@ def _ends(done: Event, wait_s: float) -> bool:
 
 
 def _stamp(writer: Writer, goes_on: GoesOn, names: Sequence[NodeName]) -> None:
-    size = round(len(names) / POLL_S)
-    turn = 0
+    size = math.ceil(len(names) / POLL_S)
+    starts = itertools.cycle(range(0, len(names), size))
     while goes_on(1.0):
-        start = turn * size % len(names)
+        start = next(starts)
         writer.stamp(names[start : start + size])
-        turn += 1
 
 
 def _publish(
