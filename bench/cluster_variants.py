@@ -43,7 +43,8 @@ VARIANTS: Final = (
     Variant(name="none_all"),
     Variant(name="none_sampled", profiles=SAMPLED),
     Variant(
-        name="echo", extender={"filterVerb": "echo", "prioritizeVerb": None, "preemptVerb": None}
+        name="echo",
+        extender={"filterVerb": "echo", "prioritizeVerb": "echo-scores", "preemptVerb": None},
     ),
     Variant(name="surefoot", extender={}),
     Variant(name="nominated", extender={}, nominated=True),

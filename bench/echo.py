@@ -1,5 +1,6 @@
-"""`surefoot serve` in enforce mode, with one route more: /echo decodes the request and sends the
-names back, by the same decoder and encoder. What /filter takes beyond that is Surefoot's own.
+"""`surefoot serve` in enforce mode, with two routes more: /echo decodes the request and sends the
+names back, /echo-scores sends each one back with score 0, by the same decoder and encoders. What
+/filter and /prioritize take beyond that is Surefoot's own.
 
 Usage: echo.py REDIS_URL [BIND]. Prints the address on standard output once it listens.
 """
@@ -22,6 +23,12 @@ def _echo() -> Response:
     return Response(answer, mimetype="application/json")
 
 
+def _echo_scores() -> Response:
+    args = scheduler.decode_nodes(request.get_data(cache=False))
+    answer = scheduler.encode_priorities([(name, 0) for name in args.names])
+    return Response(answer, mimetype="application/json")
+
+
 def serve(config: SurefootConfig) -> None:
     """Serve until a signal ends it, put together as `extender.wiring.serve` does."""
     logs.configure(as_json=True, level=config.log.level)
@@ -30,6 +37,7 @@ def serve(config: SurefootConfig) -> None:
     def build() -> Flask:
         made = wiring.webhook(config)
         made.app.add_url_rule("/echo", "echo", _echo, methods=["POST"])
+        made.app.add_url_rule("/echo-scores", "echo_scores", _echo_scores, methods=["POST"])
         made.start()
         running.append(made)
         return made.app
