@@ -219,7 +219,7 @@ class TestInvariant9:
             began_s = time.monotonic()
             for _ in range(100):
                 posted(made, "filter", by_names(pod(1), ["a"]))
-            assert time.monotonic() - began_s < 1.0
+            assert time.monotonic() - began_s < 10.0, "each would wait for a second"
             assert made.decisions.shipped == 1
             cache.resume()
             eventually(lambda: made.decisions.shipped == 101, "all records")

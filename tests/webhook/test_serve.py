@@ -184,7 +184,7 @@ def test_a_client_that_never_closes_delays_nobody(served: Serve) -> None:
         assert each.recv(1000).startswith(b"HTTP/1.1 200")
     began_s = time.monotonic()
     assert served.ask("GET", "/livez").status == 200
-    assert time.monotonic() - began_s < 0.5
+    assert time.monotonic() - began_s < 1.8, "closing lingers for 2 s"
     for each in lingering:
         each.close()
 
