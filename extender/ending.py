@@ -24,7 +24,9 @@ class Ending:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._keep) for number in SIGNALS}
+        # What is ignored stays so: under `nohup`, or in the background of a script.
+        heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._keep) for number in heeded}
         return self
 
     def __exit__(

@@ -173,10 +173,11 @@ def _plugin_answer(candidate: Candidate, free: int, count: int) -> Possible:
 
 def _drawn_from(candidate: Candidate, need: Need) -> int:
     """The GPUs that the pod's shares may come from, whichever of those that do not work the plugin
-    has noticed; 0: that cannot be told, or our view has too few free.
+    has noticed; 0: that cannot be told (split GPUs have shares of their own), or our view has too
+    few free.
     """
     sharing, used = candidate.node.sharing, candidate.shares_used
-    if sharing is None or used is None or len(used) > MOST_SHARED:
+    if sharing is None or used is None or len(used) > MOST_SHARED or candidate.mig:
         return 0
     dead = _dead(candidate, (1 << len(used)) - 1)
     if dead.bit_count() > MOST_DEAD:

@@ -1,8 +1,8 @@
 """How connections get threads: for whole heads only, whatever else their clients do.
 
-A thread is lent for a whole head only, and its body has to keep coming: eight clients that stall or
-drip must not keep the other callers, and the kubelet's probes, waiting. Over TLS the handshake comes
-first, and without a thread too.
+A thread is lent for a whole head only: clients that stall or drip in it keep nobody waiting. Over TLS
+the handshake comes first, and without a thread too. A body has a thread while it comes, and has to keep
+coming: eight that stall hold up the others for `STALL_S`, and no longer.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ HEAD_S: Final = 2.0
 """How long a head may take from its first byte, and so may a handshake: kube-scheduler sends either
 at once."""
 
-STALL_S: Final = 10.0
-"""How long a client may pause within a body or an answer before it loses its thread."""
+STALL_S: Final = 5.0
+"""How long a client may pause within a body or an answer before it loses its thread: kube-scheduler
+sends a body at once, and gives up by itself after 5 s."""
 
 REQUEST_S: Final = 10.0
 """How long a request may take from its first byte, beside what `SLOWEST_BPS` grants it: less than
@@ -39,6 +40,10 @@ the three failed probes after which a kubelet restarts the pod."""
 SLOWEST_BPS: Final = 1e6
 """Bytes a second at which a body may come however large it is: 80 MB get 90 s."""
 
+LINGERING: Final = 64
+"""Connections that are being closed, up to which one more may linger: they are open files, too."""
+
+_NO_MORE_FILES: Final = (errno.EMFILE, errno.ENFILE)
 _HEAD_END: Final = b"\r\n\r\n"
 _LONGEST_HEAD: Final = 1 << 16
 """Bytes. A longer one is for the parser to refuse."""
@@ -165,6 +170,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._closers = ThreadPoolExecutor(8, thread_name_prefix="surefoot-closer")
+        self._closing = 0
 
     def accept(self, listener: socket.socket) -> None:
         """Take a connection; where it is the last one that may be, at the cost of an idle one."""
@@ -172,16 +178,21 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             sock, client = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
+        except OSError as error:
+            if error.errno not in _NO_MORE_FILES:
+                raise
+            self._drop_an_idle_one()
+            return
         if self.certificates is not None:
             try:
                 sock = self.certificates.wrap(sock)
             except OSError:
                 sock.close()
                 return
+        if self.nr_conns + 1 >= self.cfg.worker_connections:
+            self._drop_an_idle_one()
         self.nr_conns += 1
         self._idle(Connection(self.cfg, sock, client, listener.getsockname()))
-        if self.nr_conns >= self.cfg.worker_connections:
-            self._drop_an_idle_one()
 
     def enqueue_req(self, conn: Connection) -> None:
         """Lend a thread to a connection with a whole head; any other waits on without one."""
@@ -205,7 +216,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """Keep the connection, or have it closed."""
-        conn.close = partial(self._closers.submit, TConn.close, conn)
+        conn.close = partial(self._close, conn)
         super().finish_request(conn, fs)
 
     def set_accept_enabled(self, enabled: bool) -> None:
@@ -224,10 +235,24 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def _poll(self, conn: Connection, heard: Callable[[Connection, socket.socket], None]) -> None:
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(heard, conn))
 
+    def _close(self, conn: Connection, *, graceful: bool = False) -> None:
+        """Close in a thread; at once where so many linger already that they would pile up."""
+        if self._closing >= LINGERING:
+            TConn.close(conn)
+            return
+        self._closing += 1
+        closing = self._closers.submit(TConn.close, conn, graceful=graceful)
+        closing.add_done_callback(lambda _: self.method_queue.defer(self._closed))
+
+    def _closed(self) -> None:
+        self._closing -= 1
+
     def _drop_an_idle_one(self) -> None:
-        """Make room, or silent clients could keep everybody else out: rather a client that never
-        asked anything than one that did.
+        """Make room for the next connection, or idle clients could keep everybody else out: rather
+        one that never asked anything, and the one that has been idle longest.
         """
+        if not self.keepalived_conns:
+            return
         silent = (conn for conn in self.keepalived_conns if conn.parser is None)
         longest = next(silent, self.keepalived_conns[0])
         self.keepalived_conns.remove(longest)
@@ -240,4 +265,4 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         tls.refused(conn.client, error)
         if error.reason == "HTTP_REQUEST":
             conn.sock = tls.answered_in_plain(conn.sock)
-        self._closers.submit(TConn.close, conn, graceful=True)
+        self._close(conn, graceful=True)

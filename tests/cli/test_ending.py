@@ -43,6 +43,18 @@ def test_a_signal_ends_the_wait_at_once() -> None:
     assert time.monotonic() - began_s < 30.0
 
 
+def test_what_is_ignored_stays_ignored() -> None:
+    """`nohup surefoot controller &` outlives its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Ending() as ending:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not ending.within(0.0)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_afterwards_signals_do_what_they_did() -> None:
     """The handlers of before stand again."""
     before = [signal.getsignal(number) for number in SIGNALS]

@@ -92,6 +92,14 @@ class TestShares:
         healthy = replace(dgx_h100(), sharing=Sharing(replicas=4))
         assert reason_of(healthy, wants(1), held=taken(healthy, *[4] * 8)) is None
 
+    def test_beside_split_gpus_any_may_come(self) -> None:
+        """A split GPU shares its instances, not itself: it looks idle and gives nothing."""
+        node = shared(bad=1)
+        split = replace(node.gpus[0], mig=True)
+        mixed = replace(node, gpus=(split, *node.gpus[1:]))
+        used = taken(mixed, 0, *[1] * 7)
+        assert reason_of(mixed, wants(1), held=used) is Reason.GPU_DEGRADED
+
     def test_a_dead_gpu_may_be_withdrawn_or_not(self) -> None:
         """With it six idle ones give six shares, without it one comes from elsewhere: both count."""
         node = sick(shared(bad=1), 0, cause_of(Health.FAILED))
