@@ -10,6 +10,8 @@ import yaml
 DEPLOY: Final = Path(__file__).resolve().parents[1] / "deploy"
 CONFIGS: Final = DEPLOY / "scheduler-config"
 KUSTOMIZE: Final = DEPLOY / "kustomize"
+TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where a client inside a pod looks for its ServiceAccount."""
 
 
 def config(name: str) -> Any:

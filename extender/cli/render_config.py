@@ -112,6 +112,7 @@ def command(
     try:
         found = (*resources, *(_resources(nodes) if nodes is not None else ()))
         sites = [site(name, resources=found, **wishes) for name in wanted]
+        texts = _texts(output, sites, kustomize) if output is not None else {}
     except SiteError as error:
         options.fail(str(error))
     if output is None:
@@ -119,7 +120,7 @@ def command(
             options.fail("--registry: only manifests have images, write them with -o DIR")
         click.echo(files.pair(sites[0])[_PRINTS[reader].format(sites[0].name)], nl=False)
     else:
-        _write(output, sites, kustomize)
+        _write(output, texts)
     if named_by_dns(sites[0].service):
         click.echo(
             f"note: {sites[0].service} is a name of the cluster's DNS, which a static pod does not "
@@ -137,11 +138,15 @@ def _resources(path: str) -> tuple[str, ...]:
     return resources_of(nodes)
 
 
-def _write(folder: Path, sites: Sequence[Site], kustomize: Path) -> None:
+def _texts(folder: Path, sites: Sequence[Site], kustomize: Path) -> Mapping[str, str]:
     texts = {name: text for each in sites for name, text in files.pair(each).items()}
     if len(sites) == 1:
         way = os.path.relpath(kustomize, folder)
         texts["kustomization.yaml"] = kustomization_page(sites[0], way)
+    return texts
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
     try:
         for name, text in texts.items():
             file = folder / name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from extender.rendering.address import address_patch
 from extender.rendering.lines import Block, Items, Line, Words, page
 from extender.rendering.scheduler import NAMESPACE
 from extender.rendering.shapes import Name
@@ -24,6 +25,9 @@ def kustomization_page(site: Site, kustomize: str) -> str:
     """`kustomization.yaml` beside the site's two files.
 
     `kustomize`: the way from there to deploy/kustomize of a checkout.
+
+    Raises:
+        SiteError: the Service cannot be where kube-scheduler's file says.
     """
     files: tuple[str, ...] = (f"surefoot.yaml=surefoot/{site.name}.yaml",)
     if site.shape.lease:
@@ -41,6 +45,7 @@ def kustomization_page(site: Site, kustomize: str) -> str:
             Line("kind", "Kustomization"),
             Line("resources", Words((f"{kustomize}/{_OVERLAYS.get(site.name, 'base')}",))),
             Line("configMapGenerator", Items((generator,)), "These files instead of the shipped."),
+            *address_patch(site),
             *_images(site),
         ),
     )

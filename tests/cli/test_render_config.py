@@ -115,6 +115,37 @@ def test_one_profile_in_a_folder_can_be_applied(surefoot: Surefoot, tmp_path: Pa
     assert (tmp_path / "site/surefoot/secondary.yaml").is_file()
 
 
+@pytest.mark.parametrize(
+    ("profile", "service", "wanted"),
+    [
+        ("tls", "https://10.96.7.7:8888", {"/spec/clusterIP": "10.96.7.7"}),
+        ("tls", "https://10.96.7.7", {"/spec/clusterIP": "10.96.7.7", "/spec/ports/0/port": 443}),
+        ("tls", "https://[fd00::7]:8888", {"/spec/clusterIP": "fd00::7"}),
+        ("tls", "https://surefoot.surefoot-system.svc:9443", {"/spec/ports/0/port": 9443}),
+        ("tls", "https://surefoot.surefoot-system.svc:8888", {}),
+        ("tls", "https://10.96.0.88:8888", {}),
+        ("extender", "http://10.96.7.7:8888", {"/spec/clusterIP": "10.96.7.7"}),
+        ("extender", "http://127.0.0.1:9999", {}),
+        ("extender", "http://balancer.example:80", {}),
+        ("extender", "http://10.96.7.7/ingress", {}),
+        ("secondary", "http://10.96.7.7:8888", {}),
+    ],
+)
+def test_the_service_gets_the_address_that_kube_scheduler_is_told(
+    surefoot: Surefoot, tmp_path: Path, profile: str, service: str, wanted: dict[str, str | int]
+) -> None:
+    """Elsewhere nobody would answer, and `ignorable: true` would say nothing of it."""
+    told = surefoot(
+        "render-config", "--profile", profile, "--service", service, "-o", str(tmp_path)
+    )
+    assert told.exit_code == 0
+    site = yaml.safe_load((tmp_path / "kustomization.yaml").read_text(encoding="utf-8"))
+    patches = site.get("patches", [])
+    assert all(each["target"] == {"kind": "Service", "name": "surefoot"} for each in patches)
+    operations = [operation for each in patches for operation in json.loads(each["patch"])]
+    assert {each["path"]: each["value"] for each in operations} == wanted
+
+
 def test_a_name_of_the_clusters_dns_is_noted(surefoot: Surefoot) -> None:
     """It is right for a kube-scheduler in a pod of the cluster, and wrong for a static one."""
     told = surefoot("render-config", "--service", "http://surefoot.surefoot-system.svc:8888")
@@ -145,6 +176,9 @@ def test_a_name_of_the_clusters_dns_is_noted(surefoot: Surefoot) -> None:
         ("-o FOLDER --service http://10.0.0.1 --registry r.example", "--service, --registry: for"),
         ("--registry r.example", "--registry: only manifests have images"),
         ("--profile tls -o FOLDER --registry https://r.example", "is no registry"),
+        ("--profile tls -o FOLDER --service https://gpu.example:8888", "Service that -o installs"),
+        ("--profile tls -o FOLDER --service https://127.0.0.1:8888", "Service that -o installs"),
+        ("--profile tls -o FOLDER --service https://10.0.0.1/sub", "Service that -o installs"),
         ("--nodes nowhere.json", "nowhere.json"),
         ("--nodes README.md", "README.md: not JSON"),
     ],

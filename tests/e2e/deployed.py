@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 import shipped
+from click.testing import CliRunner
 
 from e2e.cluster import Cluster
+from extender.cli import main
 
 NAMESPACE: Final = "surefoot-system"
-PATCH: Final = """\
-resources: [{overlay}]
-patches:
-- target: {{kind: Service, name: surefoot}}
-  patch: '[{{"op": "replace", "path": "/spec/clusterIP", "value": "10.0.0.88"}}]'
-"""
+CHOSEN: Final = "10.0.0.88"
 """An address in the range of these clusters instead of kubeadm's."""
 FOLDERS: Final = ("base", "overlays/observe", "overlays/tls", "overlays/secondary")
 SERVE: Final = {"surefoot": 2}
@@ -37,11 +33,12 @@ def applied(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) ->
     """The cluster with one of the kustomizations in it; it goes with the test."""
     folder = shipped.KUSTOMIZE / request.param
     if request.param == "overlays/tls":
-        overlay, folder = folder, tmp_path / "site"
-        folder.mkdir()
-        # kustomize takes folders by relative paths only.
-        text = PATCH.format(overlay=os.path.relpath(overlay, folder))
-        (folder / "kustomization.yaml").write_text(text)
+        folder = tmp_path / "site"
+        words = (
+            "render-config", "--profile", "tls", "--service", f"https://{CHOSEN}:8888",
+            "--kustomize", str(shipped.KUSTOMIZE), "-o", str(folder),
+        )  # fmt: skip
+        CliRunner().invoke(main, words, catch_exceptions=False)
     cluster.apply(folder)
     yield cluster
     cluster.kubectl("delete", "--ignore-not-found", "--kustomize", folder)

@@ -8,9 +8,10 @@ from typing import Final
 
 import pytest
 import shipped
+from asking import Json
 
 from e2e.cluster import Cluster
-from e2e.deployed import DEPLOYMENTS, FOLDERS, NAMESPACE, applied, applying
+from e2e.deployed import CHOSEN, DEPLOYMENTS, FOLDERS, NAMESPACE, applied, applying
 from e2e.pods import Pods, pod
 from e2e.waiting import eventually
 
@@ -26,6 +27,15 @@ patches:
       value: {namespace}
 """
 """As its user would lay it over the shipped one."""
+WITH_TOKEN: Final = {
+    "surefoot-controller": {"surefoot"},
+    "surefoot-scheduler": {"kube-scheduler"},
+}
+"""Containers that speak to the API server, by the account of their pod."""
+
+
+def _asking(resource: str) -> Json:
+    return {"name": "asks", "image": "train", "resources": {"limits": {resource: "1"}}}
 
 
 @applying(*FOLDERS)
@@ -43,8 +53,14 @@ def test_the_api_server_takes_it_and_makes_the_pods(
     )
     for each in made:
         account = each["spec"]["serviceAccountName"]
-        tokens = [v for v in each["spec"]["volumes"] if v["name"].startswith("kube-api-access")]
-        assert bool(tokens) is (account in {"surefoot-controller", "surefoot-scheduler"})
+        containers = (*each["spec"]["containers"], *each["spec"].get("initContainers", []))
+        with_token = {
+            container["name"]
+            for container in containers
+            for mount in container["volumeMounts"]
+            if mount["mountPath"] == shipped.TOKEN
+        }
+        assert with_token == WITH_TOKEN.get(account, set())
         assert each["spec"]["priority"] > 1_000_000_000
         configs = [v["configMap"]["name"] for v in each["spec"]["volumes"] if "configMap" in v]
         for name in configs:
@@ -65,7 +81,7 @@ def test_a_drain_takes_one_replica_at_a_time(applied: Cluster) -> None:
 def test_the_service_has_the_address_that_was_chosen(applied: Cluster) -> None:
     """So that kube-scheduler's file can be written beforehand."""
     service = applied.api.get(f"/api/v1/namespaces/{NAMESPACE}/services/surefoot")
-    assert service["spec"]["clusterIP"] == "10.0.0.88"
+    assert service["spec"]["clusterIP"] == CHOSEN
 
 
 @pytest.mark.since("1.36", "MutatingAdmissionPolicy v1")
@@ -89,9 +105,21 @@ def test_one_namespace_can_be_sent_to_surefoot(
 
     try:
         eventually(is_sent, "the policy is at work")
-        pods.create(pod("web", gpus=0), pod("chose", scheduler="volcano"))
+        pods.create(
+            pod("web", gpus=0),
+            pod("chose", scheduler="volcano"),
+            pod("init", gpus=0, initContainers=[_asking("nvidia.com/gpu")]),
+            pod("init-web", gpus=0, initContainers=[_asking("cpu")]),
+            pod("shares", containers=[_asking("nvidia.com/gpu.shared")]),
+            pod("mig", containers=[_asking("nvidia.com/mig-1g.10gb")]),
+            pod("unbounded", containers=[{"name": "main", "image": "train"}]),
+        )
         names = {name: each["spec"]["schedulerName"] for name, each in pods.all().items()}
-        assert names == {"web": "default-scheduler", "chose": "volcano"}
+        assert names == {
+            **dict.fromkeys(("web", "init-web", "unbounded"), "default-scheduler"),
+            **dict.fromkeys(("init", "shares", "mig"), "surefoot"),
+            "chose": "volcano",
+        }
         elsewhere = cluster.api.create("/api/v1/namespaces/default/pods", pod("elsewhere"))
         assert elsewhere["spec"]["schedulerName"] == "default-scheduler"
     finally:

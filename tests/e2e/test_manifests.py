@@ -104,6 +104,23 @@ def test_what_render_config_writes_for_a_site_can_be_applied(tmp_path: Path) -> 
     }
 
 
+def test_the_service_is_where_kube_scheduler_asks(tmp_path: Path) -> None:
+    """The address and the port of `--service` reach the Service, whichever it had."""
+    words = (
+        "render-config", "--profile", "tls", "--service", "https://10.96.7.7:9443",
+        "--kustomize", str(shipped.KUSTOMIZE), "-o", str(tmp_path),
+    )  # fmt: skip
+    CliRunner().invoke(main, words, catch_exceptions=False)
+    services = {
+        each["metadata"]["name"]: each["spec"]
+        for each in _validated(tmp_path)
+        if each["kind"] == "Service"
+    }
+    assert services["surefoot"]["clusterIP"] == "10.96.7.7"
+    assert [each["port"] for each in services["surefoot"]["ports"]] == [9443]
+    assert "clusterIP" not in services["surefoot-cache"]
+
+
 def test_the_policy_for_one_namespace_is_strictly_valid() -> None:
     """It stands apart from the rest, which is the same with and without it."""
     kinds = [each["kind"] for each in _validated(shipped.KUSTOMIZE / "one-namespace")]
