@@ -47,7 +47,7 @@ class Controller:
             _source(path, kind(wanted, writer.ids), kube, timing) for path, kind in PATHS
         )
         self._wanted = wanted
-        self._publisher = Publisher(writer, wanted, self._sweep)
+        self._publisher = Publisher(writer, wanted, self._sources)
         self.metrics: Final = Metrics(version, self._sources, wanted, self._publisher)
         self._pages = Pages(*bind, lives=self._lives, ready=self._ready, metrics=self.metrics.page)
 
@@ -74,12 +74,6 @@ class Controller:
             source.reflector.close()
         self._publisher.close()
         self._pages.close()
-
-    def _sweep(self) -> None:
-        """The cache answers: make up for lists in which it did not, and nothing could be swept."""
-        for source in self._sources:
-            if source.mirror.take_unswept():
-                source.reflector.relist()
 
     def _lives(self) -> Iterator[Check]:
         for name, alive in (

@@ -92,7 +92,9 @@ class _Figures(Collector):
             value=self._wanted.lag_s(),
         )
         yield GaugeMetricFamily(
-            "surefoot_store_connected", "1 while the cache answers.", value=float(status.connected)
+            "surefoot_store_connected",
+            "1 while the cache takes writes.",
+            value=float(status.connected),
         )
 
 

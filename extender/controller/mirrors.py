@@ -5,6 +5,7 @@ Of an object only the ids of its documents are kept here, and nothing at all whe
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Mirror(ABC):
         self._wanted = wanted
         self._ids = ids
         self._held: frozenset[str] | None = None
-        self._unswept = False
+        self._unswept = threading.Event()
         self._of: dict[str, tuple[str, ...]] = {}
         """The ids of each object that has documents, by its key."""
         self._logged: set[tuple[str, str]] = set()
@@ -88,6 +89,7 @@ class Mirror(ABC):
 
     def listing(self) -> None:
         """Note what stands in the cache before the list begins: whoever owns it is in the list."""
+        self._unswept.clear()  # what the cache loses from here on is for the next list
         try:
             self._held = self._ids(self.kind)
         except StoreError as error:
@@ -95,11 +97,21 @@ class Mirror(ABC):
             self._held = None
 
     def listed(self, found: dict[str, Told], *, whole: bool) -> None:
-        """Want what was found, and what nobody of those found owns gone."""
+        """Want what was found, and what nobody of those found owns gone.
+
+        Of a list that is not whole nothing is taken for gone: it may be what is missing.
+        """
+        held, self._held = self._held, None
+        if not whole:
+            for key, told in found.items():
+                self.changed(key, told)
+            self._wanted.known(self.kind)
+            return
+        if held is None:
+            self._unswept.set()
         owners = {told.owner for told in found.values()}
-        known = whole and "" not in owners
-        orphans = [id_ for id_ in self._held or () if known and self.owner(id_) not in owners]
-        self._unswept, self._held = self._held is None, None
+        known = "" not in owners
+        orphans = [id_ for id_ in held or () if known and self.owner(id_) not in owners]
         self._of = {
             key: tuple(id_ for id_, _ in told.documents)
             for key, told in found.items()
@@ -117,9 +129,19 @@ class Mirror(ABC):
         self._wanted.change(self.kind, before, documents)
 
     def take_unswept(self) -> bool:
-        """Whether the last list swept nothing, because the cache was away. Told once a list."""
-        unswept, self._unswept = self._unswept, False
-        return unswept
+        """Whether a sweep is owed: the cache was away in the last list, or lost removals since.
+
+        Told once; called from another thread, as `unsweep` is.
+        """
+        if not self._unswept.is_set():
+            return False
+        # What another thread sets in between is no loss: the list that follows sweeps for both.
+        self._unswept.clear()
+        return True
+
+    def unsweep(self) -> None:
+        """The cache may have lost removals: only a sweep repeats them."""
+        self._unswept.set()
 
     def _skip(self, key: str, problem: str) -> None:
         self.skipped += 1

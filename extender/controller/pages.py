@@ -29,8 +29,6 @@ class Check:
     name: str
     good: bool
     told: str
-    counts: bool = True
-    """Whether it decides."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -117,12 +115,12 @@ class Pages:
             status, kind = "404 Not Found", _TEXT
             body = b"no such path; there are /livez /readyz /healthz /metrics\n"
         start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
-        return [body]
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
 def _told(checks: Iterable[Check], *, verbose: bool) -> tuple[str, str, bytes]:
     found = list(checks)
-    good = all(check.good for check in found if check.counts)
+    good = all(check.good for check in found)
     lines = [f"[{'+' if each.good else '-'}]{each.name} {each.told}" for each in found]
     text = "\n".join([*lines, "ok" if good else "not ok"]) if verbose or not good else "ok"
     return ("200 OK" if good else "503 Service Unavailable"), _TEXT, f"{text}\n".encode()

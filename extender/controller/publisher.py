@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from extender.controller.wanted import Wanted
 from extender.kube.backoff import Backoff
 from extender.store.errors import StoreError
+from extender.store.schema import Kind
 from extender.store.writer import Writer
 
 BATCH: Final = 300
@@ -34,12 +35,31 @@ class Status:
     """What the publisher says of itself."""
 
     connected: bool = False
+    """Whether the cache answers, and took what it was last given."""
     problem: str | None = None
     """Why the cache takes nothing; None: it does, or was not asked yet."""
     written: int = 0
     removed: int = 0
     losses: int = 0
     """How often the cache turned out to have lost its data."""
+
+
+class Origin(Protocol):
+    """Where the documents of one kind come from. Called on the publisher's thread."""
+
+    @property
+    def kind(self) -> Kind:
+        """That of its documents."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what is wanted of it is news, and not what was true long ago."""
+
+    def lost(self) -> None:
+        """The cache may have lost writes. Removals among them only a new sweep finds out."""
+
+    def answered(self) -> None:
+        """A sign of life from the cache."""
 
 
 class Publisher:
@@ -49,15 +69,17 @@ class Publisher:
         self,
         writer: Writer,
         wanted: Wanted,
-        answered: Callable[[], None],
+        origins: Sequence[Origin],
         *,
         tick_s: float = TICK_S,
         resync_s: float = RESYNC_S,
     ) -> None:
-        """`answered` is called after each sign of life from the cache, on this thread."""
+        """`origins`: one of each kind that is wanted."""
         self._writer = writer
         self._wanted = wanted
-        self._answered = answered
+        self._origins = origins
+        self._doubted: list[Origin] = []
+        """Those whose documents are yet to be compared with the cache."""
         self._tick_s = tick_s
         self._resync_s = resync_s
         self._status = Status()
@@ -110,8 +132,9 @@ class Publisher:
             self._look()
             self._due_s = now_s + self._tick_s
         if now_s >= self._resync_due_s:
-            self._wanted.doubt()
+            self._doubted = list(self._origins)
             self._resync_due_s = now_s + self._resync_s
+        self._compare()
         if self._wanted.wait(min(STEP_S, self._tick_s)):
             if self._wanted.pending() < BATCH:
                 self._stop.wait(COALESCE_S)
@@ -120,12 +143,11 @@ class Publisher:
     def _look(self) -> None:
         """Find out whether the cache is there, and still the same."""
         pulse = self._writer.pulse()
-        if self._status.problem is not None:
-            _log.info("cache_reachable")
-            self._wanted.doubt()  # it may be another server, which missed the last writes
-        self._status = replace(self._status, connected=True, problem=None)
         self._see(pulse.instance, pulse.generation)
-        self._answered()
+        if not self._wanted.pending():  # else the next write tells whether it takes any
+            self._works()
+        for origin in self._origins:
+            origin.answered()
 
     def _write(self) -> None:
         try:
@@ -140,18 +162,40 @@ class Publisher:
             removed=self._status.removed + done.removed,
         )
         self._see(done.instance, done.generation)
+        self._works()
+
+    def _works(self) -> None:
+        """The cache took a write, or answers while none waits for it."""
+        if self._status.problem is not None:
+            _log.info("cache_reachable")
+            self._lost()  # it may be another server, which missed the last writes
+        self._status = replace(self._status, connected=True, problem=None)
+
+    def _lost(self) -> None:
+        """Compare everything with the cache, and sweep again: a lost removal is wanted by nobody."""
+        self._doubted = list(self._origins)
+        for origin in self._origins:
+            origin.lost()
+
+    def _compare(self) -> None:
+        """Doubt what is to be compared. What is old news waits: another controller may know better."""
+        for origin in tuple(self._doubted):
+            if origin.fresh:
+                self._wanted.doubt(origin.kind)
+                self._doubted.remove(origin)
 
     def _see(self, instance: bytes | None, generation: int) -> None:
         """Take note of which data the cache holds; where it is other data, write everything again."""
         known = self._instance
         if known is not None and (instance != known or generation < self._generation):
             _log.warning("cache_lost_its_data", generation=generation)
+            self._lost()
             self._status = replace(self._status, losses=self._status.losses + 1)
-            self._wanted.doubt()
         self._instance, self._generation = instance, generation
 
     def _failed(self, problem: str) -> None:
         if self._status.problem is None:
+            # Said once: it is over with the first write that is taken.
             _log.warning("cache_unreachable", problem=problem)
         self._status = replace(self._status, connected=False, problem=problem)
         self._due_s = 0.0  # look before the next write

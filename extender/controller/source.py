@@ -6,11 +6,31 @@ from dataclasses import dataclass
 
 from extender.controller.mirrors import Mirror, Told
 from extender.kube.reflector import Reflector
+from extender.store.schema import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A reflector, and the mirror that it feeds."""
+    """A reflector, and the mirror that it feeds. The publisher's `Origin`."""
 
     reflector: Reflector[Told]
     mirror: Mirror
+
+    @property
+    def kind(self) -> Kind:
+        """That of its documents."""
+        return self.mirror.kind
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the API server was heard within its patience."""
+        return self.reflector.fresh
+
+    def lost(self) -> None:
+        """The next list is to sweep what the cache was told to remove, and forgot."""
+        self.mirror.unsweep()
+
+    def answered(self) -> None:
+        """Make up for a list in which nothing could be swept."""
+        if self.mirror.take_unswept():
+            self.reflector.relist()

@@ -43,6 +43,11 @@ class Wanted:
             self._due(kind, (id_ for id_ in orphans if id_ not in documents))
             self._first_s.setdefault(kind, self._clock())
 
+    def known(self, kind: Kind) -> None:
+        """All that can be known of a kind is, though not by `replace`."""
+        with self._lock:
+            self._first_s.setdefault(kind, self._clock())
+
     def change(self, kind: Kind, gone: Iterable[str], documents: Mapping[str, bytes]) -> None:
         """Want `documents`, and no longer those of the ids `gone` that are not among them."""
         with self._lock:
@@ -55,11 +60,10 @@ class Wanted:
                     held[id_] = document
                     self._due(kind, (id_,))
 
-    def doubt(self) -> None:
-        """Take nothing for written: the cache may have lost it."""
+    def doubt(self, kind: Kind) -> None:
+        """Take nothing of a kind for written: the cache may have lost it."""
         with self._lock:
-            for kind, documents in self._documents.items():
-                self._due(kind, documents)
+            self._due(kind, self._documents[kind])
 
     def take(self, most: int) -> tuple[Wish, ...]:
         """Up to `most` wishes, oldest first. Say `done` or `give_back` before taking more."""

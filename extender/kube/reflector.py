@@ -40,7 +40,7 @@ class Handler(Protocol[T]):
         """A list is about to begin: all that exists from now on will be in it."""
 
     def listed(self, found: dict[str, T], *, whole: bool) -> None:
-        """All that exists, by key. Not `whole`: some of it could not even be told apart."""
+        """All that exists, by key. Not `whole`: some of it could not be read and is missing here."""
 
     def changed(self, key: str, now: T | None) -> None:
         """One object came, changed, or went; None: nothing is kept of it."""
@@ -81,6 +81,12 @@ class Reflector(Generic[T]):
         """Whether its thread runs."""
         return self._thread.is_alive()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the server was heard within the time that a watch may be silent."""
+        silence_s = self._status.silence_s(time.monotonic())
+        return silence_s is not None and silence_s <= self._timing.silence_s
+
     def start(self) -> None:
         """Begin to list."""
         self._thread.start()
@@ -107,9 +113,12 @@ class Reflector(Generic[T]):
         while not self._stop.is_set():
             began_s, asked_s = time.monotonic(), 0.0
             try:
+                if self._again.is_set():
+                    self._again.clear()
+                    self._version = None
                 if self._version is None:
                     self._list()
-                if self._version is not None:
+                if self._version is not None and not self._again.is_set():
                     self._watch()
                 reason, problem = Restart.ENDED, None
             except KubeError as error:
@@ -122,7 +131,6 @@ class Reflector(Generic[T]):
                 return
             if self._again.is_set():
                 reason, problem = Restart.ASKED, None
-                self._again.clear()
             if reason in _WITH_LIST:
                 self._version = None
             if time.monotonic() - began_s > timing.last_pause_s:
@@ -185,11 +193,10 @@ class Reflector(Generic[T]):
         }
         with self._client.lines(self._path, query, silence_s=self._timing.silence_s) as lines:
             self._heard()
-            for line in lines:
+            # Looked at before the first line too: `relist` cuts only what is open by then.
+            while not self._again.is_set() and (line := next(lines, None)) is not None:
                 self._event(line)
                 self._heard()
-                if self._again.is_set():
-                    return
 
     def _event(self, line: bytes) -> None:
         try:
@@ -201,7 +208,7 @@ class Reflector(Generic[T]):
             raise GarbageError(f"an event of {self.name} cannot be read: {error}") from error
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._handler.changed(header.key, self._read(header, event))
+                self._change(header, event)
             case "DELETED":
                 self._handler.changed(header.key, None)
             case "BOOKMARK":
@@ -211,12 +218,14 @@ class Reflector(Generic[T]):
         if header.resource_version:
             self._version = header.resource_version
 
-    def _read(self, header: Header, event: Event) -> T | None:
+    def _change(self, header: Header, event: Event) -> None:
+        """Hand out what the object comes to; one that cannot be read stays what it was."""
         try:
-            return self._handler.read(header, event.object)
+            kept = self._handler.read(header, event.object)
         except Exception as error:  # noqa: BLE001 - one object must never stop all the others
             self._skip(error)
-            return None
+        else:
+            self._handler.changed(header.key, kept)
 
     def _skip(self, error: Exception) -> None:
         self._status = replace(self._status, skipped=self._status.skipped + 1)

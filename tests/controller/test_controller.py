@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,13 +16,14 @@ from cluster_objects import node, pod
 from commands import Surefoot
 from kubes import ApiServer, refuses
 from papers import node_paper, paper
+from redis import Redis
 from replicas import samples
 from servers import Cache, eventually
 
 from extender.controller.control import Controller
 from extender.controller.pages import BindError
 from extender.kube.status import Timing
-from extender.store import fleets
+from extender.store import fleets, keys
 from extender.store.connect import StoreSettings
 from extender.store.documents import Document
 from extender.store.writer import Writer
@@ -145,6 +147,26 @@ def test_a_cache_that_comes_late_is_swept_too(api: ApiServer, begin: Begin, cach
     eventually(lambda: ready(controller), "ready")
 
 
+def test_a_removal_that_the_cache_lost_is_repeated(
+    api: ApiServer, begin: Begin, store: StoreSettings, client: Redis
+) -> None:
+    """A failover to a replica that lagged: the pod is gone, and nobody wants its document."""
+    api.set("pods", pod("a"))
+    api.set("pods", pod("b"))
+    controller = begin(store)
+    eventually(lambda: ready(controller) and _seen(controller) == 2, "written")
+    lagging = client.hget(keys.ALLOCATIONS.name, "uid-b/nvidia.com/gpu")
+    api.delete("pods", "lab/b")
+    eventually(lambda: holders(fleets.look(store)[0]) == {"gpu-0": {"a": 1}}, "the removal")
+    eventually(lambda: _seen(controller) == 1, "all of it")
+    pipe = client.pipeline(transaction=True)
+    pipe.hset(keys.ALLOCATIONS.name, "uid-b/nvidia.com/gpu", lagging)
+    pipe.decr(keys.GENERATION.name)
+    pipe.xtrim(keys.CHANGES.name, maxlen=0)
+    pipe.execute()
+    eventually(lambda: holders(fleets.look(store)[0]) == {"gpu-0": {"a": 1}}, "the sweep")
+
+
 def test_two_controllers_are_harmless(api: ApiServer, begin: Begin, store: StoreSettings) -> None:
     """They want the same bytes: each change is one generation, not two."""
     api.set("nodes", node("gpu-0", zone="z1"))
@@ -186,6 +208,18 @@ def test_its_figures_are_there(api: ApiServer, begin: Begin, store: StoreSetting
 def test_its_pages(begin: Begin, store: StoreSettings, path: str, status: int) -> None:
     """Those that Kubernetes and Prometheus ask for."""
     assert page(begin(store).address, path)[0] == status
+
+
+def test_head_has_no_body(begin: Begin, store: StoreSettings) -> None:
+    """Its length alone: a body would be the next answer of the connection."""
+    host, _, port = begin(store).address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"HEAD /livez HTTP/1.0\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"200 OK" in head
+    assert b"Content-Length: 3" in head
+    assert body == b""
 
 
 def test_an_address_that_is_taken_is_told(

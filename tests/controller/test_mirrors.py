@@ -105,6 +105,31 @@ def test_a_list_that_is_not_whole_sweeps_nothing(wanted: Wanted) -> None:
     assert due(wanted) == {}
 
 
+def test_a_list_that_is_not_whole_takes_nothing_for_gone(wanted: Wanted) -> None:
+    """What is missing may be what could not be read. The next whole list makes up for it."""
+    pods = mirror(wanted)
+    lists(pods, pod("a"), pod("b"), pod("c", 2))
+    due(wanted)
+    lists(pods, pod("c", 3), pod("d"), whole=False)
+    assert due(wanted) == {f"uid-c/{GPU}": True, f"uid-d/{GPU}": True}
+    pods.changed("lab/a", None)
+    assert due(wanted) == {f"uid-a/{GPU}": False}, "its end is told"
+    lists(pods, pod("c", 3))
+    assert due(wanted) == {f"uid-b/{GPU}": False, f"uid-d/{GPU}": False}
+
+
+def test_what_the_cache_loses_during_a_list_is_swept_by_the_next(wanted: Wanted) -> None:
+    """The one that runs looked too early; one that begins later needs no other."""
+    pods = mirror(wanted)
+    pods.listing()
+    pods.unsweep()
+    pods.listed({}, whole=True)
+    assert (pods.take_unswept(), pods.take_unswept()) == (True, False)
+    pods.unsweep()
+    lists(pods)
+    assert not pods.take_unswept()
+
+
 def test_a_list_while_the_cache_is_away_sweeps_later(wanted: Wanted) -> None:
     """What is wanted is known all the same; that a sweep is owed is told once."""
     away = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,6 +20,23 @@ from scoring.model import ClusterNode, NodeName
 Begin = Callable[..., Publisher]
 
 
+class Nodes:
+    """Where the nodes of a test come from."""
+
+    kind = Kind.CLUSTER_NODE
+
+    def __init__(self) -> None:
+        self.fresh = True
+        self.losses = 0
+
+    def lost(self) -> None:
+        """Counted."""
+        self.losses += 1
+
+    def answered(self) -> None:
+        """Nothing is owed."""
+
+
 def paper(name: str, zone: str = "z1") -> dict[str, bytes]:
     """A wanted ClusterNode."""
     document = render.document(ClusterNode(name=NodeName(name), labels={"zone": zone}))
@@ -26,14 +44,18 @@ def paper(name: str, zone: str = "z1") -> dict[str, bytes]:
 
 
 @pytest.fixture
-def begin(wanted: Wanted) -> Iterator[Begin]:
+def nodes() -> Nodes:
+    """The origin of what is wanted."""
+    return Nodes()
+
+
+@pytest.fixture
+def begin(wanted: Wanted, nodes: Nodes) -> Iterator[Begin]:
     """Start publishers of what is wanted; all are closed after the test."""
     started: list[Publisher] = []
 
     def start(settings: StoreSettings, resync_s: float = 600.0) -> Publisher:
-        publisher = Publisher(
-            Writer(settings), wanted, lambda: None, tick_s=0.05, resync_s=resync_s
-        )
+        publisher = Publisher(Writer(settings), wanted, [nodes], tick_s=0.05, resync_s=resync_s)
         started.append(publisher)
         publisher.start()
         return publisher
@@ -103,7 +125,7 @@ def test_a_large_fleet_goes_in_batches(
 
 
 def test_a_cache_that_forgot_is_told_again(
-    wanted: Wanted, begin: Begin, store: StoreSettings, client: Redis
+    wanted: Wanted, begin: Begin, nodes: Nodes, store: StoreSettings, client: Redis
 ) -> None:
     """FLUSHALL: another instance, and everything is written anew."""
     publisher = begin(store)
@@ -114,6 +136,7 @@ def test_a_cache_that_forgot_is_told_again(
     eventually(lambda: held(client) == {b"a", b"b"}, "both again")
     assert client.get(keys.INSTANCE.name) not in (before, None)
     eventually(lambda: publisher.status.losses == 1, "one loss")
+    assert nodes.losses == 1, "it may have lost removals as well"
 
 
 def test_a_cache_that_lost_its_last_writes_is_told_again(
@@ -133,7 +156,7 @@ def test_a_cache_that_lost_its_last_writes_is_told_again(
 
 
 def test_a_cache_that_was_away_gets_what_is_wanted_then(
-    wanted: Wanted, begin: Begin, cache: Cache
+    wanted: Wanted, begin: Begin, nodes: Nodes, cache: Cache
 ) -> None:
     """Not each change of the time between, and with no more in memory than there is to say."""
     publisher = begin(cache.settings)
@@ -151,6 +174,7 @@ def test_a_cache_that_was_away_gets_what_is_wanted_then(
     found = fleets.look(cache.settings)[0].cluster
     assert {name: dict(each.labels) for name, each in found.items()} == {"a": {"zone": "z99"}}
     assert publisher.status.problem is None
+    assert nodes.losses >= 1, "it may be another server, which missed removals"
 
 
 def test_a_document_that_somebody_deleted_comes_back(
@@ -166,8 +190,25 @@ def test_a_document_that_somebody_deleted_comes_back(
     eventually(lambda: held(client) == {b"a"}, "the node again")
 
 
+def test_old_news_is_not_repeated(
+    wanted: Wanted, begin: Begin, nodes: Nodes, store: StoreSettings, client: Redis
+) -> None:
+    """Another controller, which still hears the API server, knows better; later it is made up for."""
+    publisher = begin(store, resync_s=0.1)
+    wanted.replace(Kind.CLUSTER_NODE, paper("a"), ())
+    eventually(lambda: held(client) == {b"a"}, "the node")
+    nodes.fresh = False
+    eventually(lambda: wanted.pending() == 0, "written")
+    client.flushall()
+    eventually(lambda: publisher.status.losses == 1, "the loss")
+    threading.Event().wait(0.5)  # several comparisons
+    assert held(client) == set()
+    nodes.fresh = True
+    eventually(lambda: held(client) == {b"a"}, "the node again")
+
+
 def test_a_cache_that_refuses_is_no_reason_to_spin(
-    wanted: Wanted, begin: Begin, cache: Cache
+    wanted: Wanted, begin: Begin, nodes: Nodes, cache: Cache
 ) -> None:
     """A read-only replica is asked now and then, and everything waits."""
     plain = Redis(port=cache.port, protocol=2)
@@ -175,7 +216,17 @@ def test_a_cache_that_refuses_is_no_reason_to_spin(
     publisher = begin(cache.settings)
     wanted.replace(Kind.CLUSTER_NODE, paper("a"), ())
     eventually(lambda: "read-only replica" in str(publisher.status.problem), "the refusal")
-    assert wanted.pending() == 1
+    asked = plain.info("commandstats")["cmdstat_evalsha"]["calls"]
+    statuses = set()
+
+    def tried_again() -> bool:
+        statuses.add((publisher.status.connected, publisher.status.problem is None))
+        return bool(plain.info("commandstats")["cmdstat_evalsha"]["calls"] >= asked + 3)
+
+    eventually(tried_again, "more tries")
+    assert statuses == {(False, False)}, "that it answers is no sign that it takes anything"
+    assert (wanted.pending(), nodes.losses) == (1, 0)
     plain.replicaof("NO", "ONE")
     eventually(lambda: publisher.status.written == 1, "written")
+    eventually(lambda: publisher.status.connected, "connected")
     plain.close()

@@ -65,13 +65,13 @@ def test_what_could_not_be_written_is_due_again(wanted: Wanted) -> None:
     assert due(wanted) == {"a": b"2", "b": b"1"}
 
 
-def test_doubt_makes_everything_due(wanted: Wanted) -> None:
-    """After the cache lost its data, in every kind."""
+def test_doubt_makes_everything_of_a_kind_due(wanted: Wanted) -> None:
+    """After the cache lost its data; other kinds may be old news."""
     wanted.replace(POD, {"a": b"1"}, ())
     wanted.replace(NODE, {"n": b"1"}, ())
     due(wanted)
-    wanted.doubt()
-    assert {(wish.kind, wish.id) for wish in wanted.take(100)} == {(POD, "a"), (NODE, "n")}
+    wanted.doubt(NODE)
+    assert {(wish.kind, wish.id) for wish in wanted.take(100)} == {(NODE, "n")}
 
 
 def test_the_lag_is_that_of_the_oldest_wish() -> None:
@@ -105,7 +105,14 @@ def test_it_is_settled_once_the_first_state_is_written() -> None:
     wanted.change(POD, (), {"b": b"1"})
     wanted.done()
     assert wanted.settled()
-    wanted.doubt()
+    wanted.doubt(POD)
+    assert wanted.settled()
+
+
+def test_it_is_settled_without_a_whole_list_too(wanted: Wanted) -> None:
+    """One object that cannot be read must not keep a controller from being ready."""
+    wanted.replace(NODE, {}, ())
+    wanted.known(POD)
     assert wanted.settled()
 
 

@@ -24,6 +24,8 @@ class Follow:
         self.said: list[str] = []
         """Calls of the handler, in order."""
         self.fails_next = False
+        self.bad = "bad"
+        """How the names of objects begin on which it fails."""
         self.reflector = Reflector(Client(settings), "/api/v1/pods", self, timing=timing or QUICK)
         self.reflector.start()
 
@@ -40,7 +42,7 @@ class Follow:
         """The handler's side."""
         if header.name.startswith("boring"):
             return None
-        if header.name.startswith("bad"):
+        if header.name.startswith(self.bad):
             raise ValueError(f"{header.name} is bad")
         assert header.name.encode() in bytes(raw)
         return header.resource_version

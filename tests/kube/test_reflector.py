@@ -120,6 +120,32 @@ def test_a_new_list_can_be_asked_for(api: ApiServer, follow: Begin) -> None:
     assert seen.status.problem is None
 
 
+def test_a_list_asked_for_in_a_pause_comes_before_the_next_watch(
+    api: ApiServer, follow: Begin
+) -> None:
+    """A quiet kind of objects may say nothing for a minute, and the list would wait for it."""
+    api.faults["watch"].append(ends)
+    seen = follow(replace(QUICK, first_pause_s=2.0, last_pause_s=2.0))
+    eventually(lambda: seen.reflector.restarts[Restart.ENDED] == 1, "the pause")
+    seen.reflector.relist()
+    eventually(lambda: seen.said.count("listed") == 2, "the second list")
+    eventually(lambda: len(watches(api)) == 2, "the watch after it")
+    assert ["watch" in query for _, query in api.calls] == [False, True, False, True]
+
+
+def test_it_is_fresh_while_it_hears_the_server(api: ApiServer, follow: Begin) -> None:
+    """Within the time that a watch may be silent; before the first word it is not."""
+    api.stop()
+    seen = follow(replace(QUICK, silence_s=0.5))
+    eventually(lambda: seen.status.problem, "a problem")
+    assert not seen.reflector.fresh
+    api.start()
+    eventually(lambda: seen.reflector.fresh, "a word")
+    api.stop()
+    eventually(lambda: not seen.reflector.fresh, "silence")
+    api.start()
+
+
 def test_watches_that_end_at_once_do_not_spin(api: ApiServer, follow: Begin) -> None:
     """A server that ends every watch properly, but at once, is asked ever less often."""
     api.faults["watch"].extend([ends] * 1000)

@@ -119,6 +119,22 @@ def test_one_bad_object_hides_no_other(api: ApiServer, follow: Begin) -> None:
     assert (seen.status.skipped, lists(api)) == (2, 1)
 
 
+def test_an_object_that_cannot_be_read_any_more_stays_what_it_was(
+    api: ApiServer, follow: Begin
+) -> None:
+    """A mistake of our own is no sign that the object went; its end is told all the same."""
+    api.set("pods", pod("a"))
+    seen = follow()
+    eventually(lambda: len(watches(api)) == 1, "a watch")
+    seen.bad = "a"
+    api.set("pods", pod("a"))
+    api.set("pods", pod("b"))
+    eventually(lambda: "lab/b" in seen.now, "the next pod")
+    assert (seen.now["lab/a"], seen.status.skipped) == ("101", 1)
+    api.delete("pods", "lab/a")
+    eventually(lambda: set(seen.now) == {"lab/b"}, "its end")
+
+
 def test_a_handler_that_fails_gets_a_new_list(api: ApiServer, follow: Begin) -> None:
     """A mistake of our own costs a list, not the thread."""
     seen = follow()
