@@ -6,10 +6,20 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from extender.ending import SIGNALS, Ending
+
+
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """No signal is ignored, as it may be where the tests run without a terminal."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
