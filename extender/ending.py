@@ -24,8 +24,9 @@ class Ending:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # What is ignored stays so: under `nohup`, or in the background of a script.
-        heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        heeded = set(SIGNALS)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            heeded.discard(signal.SIGHUP)  # `nohup` is to outlive its terminal
         self._before = {number: signal.signal(number, self._keep) for number in heeded}
         return self
 

@@ -53,7 +53,7 @@ def test_a_signal_ends_the_wait_at_once() -> None:
     assert time.monotonic() - began_s < 30.0
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_under_nohup_a_hangup_stays_ignored() -> None:
     """`nohup surefoot controller &` outlives its terminal."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
