@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import HealthCheck, settings
 # Cores are shared: how long an example took says nothing about the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+# A job in the background of a script ignores Ctrl-C, and so would every process that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 E2E = Path(__file__).parent / "e2e"
 
