@@ -160,7 +160,7 @@ def control(config: SurefootConfig, ending: Ending) -> None:
     """Mirror the cluster into the cache until a signal ends it.
 
     Raises:
-        extender.controller.pages.BindError: the address of its pages cannot be had.
+        extender.listening.BindError: the address of its pages cannot be had.
         extender.kube.errors.KubeError: nothing says where the API server is.
     """
     from extender.controller.control import Controller  # noqa: PLC0415 - half a second for the Kubernetes client, which only this command needs

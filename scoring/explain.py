@@ -19,6 +19,7 @@ from scoring.model import (
     Ask,
     GpuUuid,
     Health,
+    Need,
     NodeName,
     OverrideVerdict,
     ResourceKind,
@@ -297,7 +298,7 @@ def _nearest(picture: Picture, ask: Ask, accounts: Sequence[NodeAccount]) -> tup
             continue
         misses.append((culprits.bit_count(), each.name, culprits, candidate))
     return tuple(
-        f"{name} would do if {_cures(ask, culprits, candidate)}"
+        f"{name} would do if {cures(candidate, ask.need, culprits)}"
         for _, name, culprits, candidate in heapq.nsmallest(3, misses, key=lambda miss: miss[:2])
     )
 
@@ -307,11 +308,17 @@ _BEYOND_GPUS: Final = frozenset(
 )
 
 
-def _cures(ask: Ask, culprits: int, candidate: Candidate) -> str:
+def cures(
+    candidate: Candidate, need: Need, culprits: int, otherwise: str = "were free of its causes"
+) -> str:
+    """What would make these GPUs usable, as `GPU 3 were reset and GPU 5 ...`.
+
+    `otherwise`: what is said of a GPU that no state of its own keeps away.
+    """
     told = []
     for position, gpu in enumerate(candidate.node.gpus):
         if culprits >> position & 1:
-            states = candidate.together if ask.need.talks else candidate.alone
+            states = candidate.together if need.talks else candidate.alone
             state = verdict.worst_of(states[position] & ~STALE)
-            told.append(f"GPU {gpu.index} {CURES.get(state, 'were free of its causes')}")
+            told.append(f"GPU {gpu.index} {CURES.get(state, otherwise)}")
     return " and ".join(told)

@@ -8,6 +8,7 @@ import click
 
 from extender.cli import options
 from extender.ending import Ending
+from extender.listening import BindError
 
 
 @click.command("controller", short_help="Keep pods' GPUs and nodes' labels in the cache.")
@@ -47,7 +48,6 @@ def command(
         controller__bind=bind,
     )
     from extender import wiring  # noqa: PLC0415 - after the configuration is known to be sound
-    from extender.controller.pages import BindError  # noqa: PLC0415
     from extender.kube.errors import KubeError  # noqa: PLC0415
 
     with Ending() as ending:

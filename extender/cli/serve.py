@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from extender.cli import options
+from extender.listening import BindError
 
 
 @click.command("serve", short_help="Serve kube-scheduler.")
@@ -25,7 +26,6 @@ def command(config_path: Path | None, store_url: str | None, bind: str | None) -
     """
     config = options.load_config(config_path, store__url=store_url, webhook__bind=bind)
     from extender import wiring  # noqa: PLC0415 - loads gunicorn and Flask, after the configuration is known to be sound
-    from extender.webhook.server import BindError  # noqa: PLC0415
     from extender.webhook.tls import TlsError  # noqa: PLC0415
 
     try:

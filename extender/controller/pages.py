@@ -11,15 +11,13 @@ from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from extender.listening import BindError
+
 STALL_S: Final = 10.0
 """How long a client may pause before it loses its thread."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class BindError(Exception):
-    """The address cannot be listened on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

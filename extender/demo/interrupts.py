@@ -6,9 +6,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from extender.ending import SIGNALS
 
 
 class Interrupted(BaseException):

@@ -17,6 +17,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
 from extender.config.model import address
+from extender.listening import BindError
 from extender.webhook.connections import Worker
 from extender.webhook.tls import Certificates, Wsgi, certified
 
@@ -42,10 +43,6 @@ class _PlainLogger(Logger):  # type: ignore[misc]
         self.error_log.setLevel(logging.WARNING)
         self.access_log.handlers = []
         self.access_log.propagate = False
-
-
-class BindError(Exception):
-    """The address cannot be had: another process listens there, or it is not this machine's."""
 
 
 def check_free(bind: str) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator
 
-from scoring import verdict
-from scoring.candidate import STALE, Candidate
-from scoring.explain import CURES
-from scoring.model import Need
+from scoring import explain, verdict
 from scoring.planning.ground import Ground
 from scoring.planning.obstacles import Obstacle
 from scoring.planning.seats import natural
 from scoring.planning.tree import Branch
 from scoring.planning.values import Shape
 from scoring.reasons import Reason
-from scoring.rings import positions
 
 MOST = 3
 """Nodes that are named."""
@@ -86,13 +82,4 @@ def _cure(ground: Ground, at: int, shape: Shape) -> tuple[int, str] | None:
         return _LAST, _PLAIN_CURES[bar]
     if not culprits:
         return None
-    return culprits.bit_count(), _of_gpus(candidate, shape.need, culprits)
-
-
-def _of_gpus(candidate: Candidate, need: Need, culprits: int) -> str:
-    states = candidate.together if need.talks else candidate.alone
-    told = []
-    for position in positions(culprits):
-        state = verdict.worst_of(states[position] & ~STALE)
-        told.append(f"GPU {candidate.node.gpus[position].index} {CURES.get(state, 'were allowed')}")
-    return " and ".join(told)
+    return culprits.bit_count(), explain.cures(candidate, shape.need, culprits, "were allowed")

@@ -21,8 +21,8 @@ from replicas import samples
 from servers import Cache, eventually
 
 from extender.controller.control import Controller
-from extender.controller.pages import BindError
 from extender.kube.status import Timing
+from extender.listening import BindError
 from extender.store import fleets, keys
 from extender.store.connect import StoreSettings
 from extender.store.documents import Document

@@ -13,8 +13,9 @@ import pytest
 from extender.demo import processes
 from extender.demo.client import Client, HttpExtender
 from extender.demo.errors import DemoError
-from extender.demo.interrupts import SIGNALS, Interrupted, Interrupts
+from extender.demo.interrupts import Interrupted, Interrupts
 from extender.demo.processes import Child, free_port
+from extender.ending import SIGNALS
 from scoring.model import NodeName
 
 
