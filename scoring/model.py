@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NewType
 
 if TYPE_CHECKING:
+    from scoring.gangs.record import GangPlan
     from scoring.links import Links
 
 NodeName = NewType("NodeName", str)
@@ -158,6 +159,7 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 NO_UNITS: Mapping[str, int] = MappingProxyType({})
 NOT_REJECTED: Mapping[NodeName, tuple[Rejection, ...]] = MappingProxyType({})
 NO_CLUSTER: Mapping[NodeName, ClusterNode] = MappingProxyType({})
+NO_PLANS: Mapping[GangKey, GangPlan] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +291,9 @@ class Rejection:
     """On the fleet's time line."""
     name: str = ""
     """The pod's, as a rule: tells pods of one owner apart that were refused at the same time."""
+    epoch: int | None = None
+    seq: int | None = None
+    """Of the node's document when that happened: a later one is newer evidence. None: not known."""
 
 
 class BreakerState(StrEnum):
@@ -408,6 +413,10 @@ class Fleet:
     cluster: Mapping[NodeName, ClusterNode] = field(default_factory=lambda: NO_CLUSTER)
     """What the API server says of its nodes, those without a document too. Their labels are in
     `nodes` already."""
+    plans: Mapping[GangKey, GangPlan] = field(default_factory=lambda: NO_PLANS)
+    """The leading controller's word on each gang that it plans."""
+    leader_s: float | None = None
+    """The last sign of a leading controller; None: there never was one."""
 
     def bound_nodes(self, gang: GangKey) -> frozenset[NodeName]:
         """The nodes on which members of `gang` hold GPUs."""
