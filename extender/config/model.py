@@ -14,6 +14,8 @@ from pydantic import ConfigDict, Field, field_serializer, field_validator, model
 from pydantic.alias_generators import to_camel
 
 from extender.config.policies import Duration, PolicySection, Section
+from scoring.gangs.rules import GangRules, Hold, OnShortfall
+from scoring.model import Convention
 from scoring.xid.rules import RuleError, rules_of
 
 API_VERSION: Final = "surefoot.dev/v1alpha1"
@@ -194,18 +196,75 @@ class KubeConfig(_Documented):
     """Context of the kubeconfig, instead of its current one."""
 
 
+class LeaseConfig(_Documented):
+    """The Lease by which one controller leads and the others stand by."""
+
+    name: Annotated[str, Field(min_length=1)] = "surefoot-controller"
+    """Its name."""
+    namespace: str | None = None
+    """Its namespace. Missing: that of the pod, `surefoot` outside of the cluster."""
+    duration: Annotated[Duration, Field(ge=1.0)] = 15.0
+    """How long after its last renewal a leader is taken for dead. It stops writing after two thirds
+    of that."""
+    retry: Annotated[Duration, Field(ge=0.1)] = 2.0
+    """How often the leader renews, and the others look."""
+
+    @model_validator(mode="after")
+    def _renews_in_time(self) -> Self:
+        if self.retry > self.duration / 3:
+            raise ValueError("retry must not be longer than a third of duration")
+        return self
+
+
 class ControllerConfig(_Documented):
     """What `surefoot controller` does."""
 
     bind: str = "127.0.0.1:8889"
     """Address of its /livez, /readyz and /metrics, `host:port`; port 0 picks a free one. Also
     `controller --bind`."""
+    mode: Mode = Mode.ENFORCE
+    """`observe`: the cache is kept and gangs are planned for /gangs to see, and no pod or node is
+    touched. `enforce`: nominations, gates, wake-ups, events and node conditions, too."""
+    lease: LeaseConfig = LeaseConfig()
+    taint: bool = False
+    """Whether nodes that are unfit for every gang get the taint `surefoot.dev/unfit:NoSchedule`."""
 
     @field_validator("bind")
     @classmethod
     def _listens(cls, value: str) -> str:
         address(value)
         return value
+
+
+class GangsConfig(_Documented):
+    """Which gangs are planned as a whole, and what becomes of those that do not fit."""
+
+    plan: dict[Convention, Hold] = Field(
+        default_factory=lambda: {Convention.SUREFOOT: Hold.REQUIRE}
+    )
+    """By convention: `require` (a member passes on its planned node only, and nowhere without a
+    plan), `prefer` (the planned node comes first) or `off`. Conventions that are missing are off."""
+    on_shortfall: OnShortfall = OnShortfall.WAIT
+    """Where a gang does not fit: `wait`, `autoscale` (lift its gates after `autoscaleAfter`, so that
+    autoscalers see its pods) or `preempt` (plan it with pods of lower priority counted free). Pods
+    choose for themselves by the annotation `surefoot.dev/on-shortfall`."""
+    autoscale_after: Duration = 60.0
+    """How long a gang has no plan before its gates are lifted for autoscalers."""
+    partial_after: Duration = 600.0
+    """How long a gang may run with fewer members than it needs before that is reported."""
+    release_partial: bool = False
+    """Whether the members of such a gang are then evicted, so that others may use their GPUs."""
+
+    @property
+    def rules(self) -> GangRules:
+        """The same as a value."""
+        return GangRules(
+            plan=self.plan,
+            on_shortfall=self.on_shortfall,
+            autoscale_after_s=self.autoscale_after,
+            partial_after_s=self.partial_after,
+            release_partial=self.release_partial,
+        )
 
 
 class LogConfig(_Documented):
@@ -228,6 +287,7 @@ class SurefootConfig(_Documented):
     store: StoreConfig = StoreConfig()
     kube: KubeConfig = KubeConfig()
     controller: ControllerConfig = ControllerConfig()
+    gangs: GangsConfig = GangsConfig()
     log: LogConfig = LogConfig()
     xid: dict[str, str] = Field(default_factory=dict)
     """The site's own effect of single codes over the tables of docs/health.md, as `xid.63: DEGRADED`

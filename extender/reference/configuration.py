@@ -100,7 +100,11 @@ def _allowed(path: tuple[str, ...], spec: FieldInfo) -> str:
     if typing.get_origin(hint) is tuple:
         return "list of texts"
     if typing.get_origin(hint) is dict:
-        return f"map of a code to {', '.join(f'`{word}`' for word in EFFECTS)}"
+        key, value = typing.get_args(hint)
+        if key is str:
+            return f"map of a code to {', '.join(f'`{word}`' for word in EFFECTS)}"
+        keys, values = (", ".join(f"`{each.value}`" for each in kind) for kind in (key, value))
+        return f"map of {keys} to {values}"
     if hint is bool:
         return "`true`, `false`"
     low, high = _bounds(path, spec)
@@ -138,4 +142,6 @@ def _default(path: tuple[str, ...], spec: FieldInfo) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, list):
         return f"`[{', '.join(value)}]`"
+    if isinstance(value, dict):
+        return f"`{{{', '.join(f'{key}: {each}' for key, each in value.items())}}}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
