@@ -44,6 +44,8 @@ class GangPod:
     """Being deleted."""
     refused: bool = False
     """Whether a scheduling cycle failed (`PodScheduled` False, and not for its gates)."""
+    woken_s: float | None = None
+    """When it was last woken (annotation `surefoot.dev/wake`), Unix time; None: never."""
 
     @property
     def gated(self) -> bool:
