@@ -9,7 +9,7 @@ import pytest
 from members import KEY, NOW_S, gang, pod
 
 from scoring.gangs.record import GangPlan, GangState
-from scoring.gangs.recording import record
+from scoring.gangs.recording import holds_good, record
 from scoring.gangs.values import Gathered
 from scoring.model import NodeName, PodUid
 from scoring.planning.obstacles import Obstacle
@@ -114,3 +114,41 @@ def test_waiting_for_members_is_no_waiting_for_room() -> None:
     of = gang(pod(0))
     early = kept(of, shortfall(Lack.MEMBERS_MISSING))
     assert kept(of, shortfall(Lack.NO_ROOM), early, NOW_S + 50).since_s == NOW_S + 50
+
+
+def test_what_was_planned_stands_until_it_is_planned_anew() -> None:
+    """Members that were bound since are so in the record."""
+    of = gang(pod(0), pod(1))
+    first = kept(of, plan(of, "n0", "n1", domain=Domain(Level.RACK, "r1")))
+    later = gang(pod(0, bound="n0"), pod(1))
+    found = kept(later, None, first)
+    assert [seat.bound for seat in found.seats.values()] == [True, False]
+    assert found.summary == "2 of 2 members have a node in rack r1, 1 of them run"
+    waits = kept(of, shortfall())
+    assert replace(kept(of, None, waits), since_s=0.0) == replace(waits, since_s=0.0)
+
+
+def test_nothing_stands_of_an_earlier_gang_of_the_same_name() -> None:
+    """Names are used again; uids are not."""
+    of = gang(pod(0))
+    first = kept(of, plan(of, "n0"))
+    assert kept(replace(of, uid="another"), None, first).state is GangState.WAITING
+
+
+@pytest.mark.parametrize(
+    ("now", "good"),
+    [
+        (gang(pod(0), pod(1)), True),
+        (gang(pod(0, bound="n0"), pod(1, nominated="n9")), True),
+        (gang(pod(0, bound="n9"), pod(1)), False),
+        (gang(pod(0)), False),
+        (gang(pod(0), pod(2)), False),
+        (gang(pod(0), pod(1), pod(2)), False),
+        (gang(pod(0), pod(1), min=1), False),
+        (gang(pod(0), pod(1), uid="another"), False),
+    ],
+)
+def test_a_record_holds_good_while_the_gang_is_what_it_was(now: Gathered, good: bool) -> None:
+    """The same members, none of them elsewhere than planned, as many needed."""
+    of = gang(pod(0), pod(1))
+    assert holds_good(now, kept(of, plan(of, "n0", "n1"))) is good
