@@ -33,6 +33,8 @@ class Verb(StrEnum):
     """Remove the scheduling gate."""
     WAKE = "wake"
     """Touch an annotation, so that kube-scheduler tries a pod again that it has laid aside."""
+    EVICT = "evict"
+    """Evict a member that runs, of a gang that has been partial for too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,20 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
     nominations = tuple(_nominations(gang, pending, record))
     if nominations:
         return nominations
+    if rules.release_partial and overdue(record, rules, now_s):
+        return tuple(
+            Step(verb=Verb.EVICT, pod=pod) for pod in gang.members if pod.member.bound is not None
+        )
     return (*_lifts(gang, pending, record, rules, now_s), *_wakes(pending, record, now_s))
+
+
+def overdue(record: GangPlan, rules: GangRules, now_s: float) -> bool:
+    """Whether some members have run for too long without the others."""
+    return (
+        record.state in (GangState.PARTIAL, GangState.PLANNED)
+        and now_s - record.since_s >= rules.partial_after_s
+        and any(seat.bound for seat in record.seats.values())
+    )
 
 
 def _nominations(gang: Gathered, pending: list[GangPod], record: GangPlan) -> Iterator[Step]:
