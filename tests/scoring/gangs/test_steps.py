@@ -115,6 +115,16 @@ def test_a_refused_member_is_woken_at_its_new_seat_less_and_less_often() -> None
     assert at(NOW_S + 80.0, NOW_S + 40.0) == [Verb.WAKE]
 
 
+def test_members_of_a_partial_gang_are_evicted_only_where_that_is_allowed() -> None:
+    """And only after its time."""
+    some = gang(pod(0, bound="n0"), pod(1, gated=False))
+    kept = record(some, GangState.PARTIAL, lack=Lack.NO_ROOM)
+    release = GangRules(release_partial=True)
+    assert steps(some, kept, RULES, NOW_S + 1e6) == ()
+    assert steps(some, kept, release, NOW_S + 599) == ()
+    assert verbs(steps(some, kept, release, NOW_S + 600)) == [(Verb.EVICT, "train-0", None)]
+
+
 def observed(of: Gathered, step: Step) -> Gathered:
     """The gang once a step is done."""
     pods = tuple(_written(each, step) if each == step.pod else each for each in of.pods)
@@ -131,6 +141,8 @@ def _written(each: GangPod, step: Step) -> GangPod:
             return replace(each, gates=each.gates - {GATE})
         case Verb.WAKE:
             return replace(each, woken_s=NOW_S)
+        case Verb.EVICT:
+            return replace(each, leaving=True)
 
 
 nodes = st.sampled_from([None, "n0", "n1", "n2"])
