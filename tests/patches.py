@@ -46,8 +46,8 @@ def _operate(at: Any, last: str, each: dict[str, Any]) -> None:
         case "remove":
             del at[key]
         case "replace":
-            at[key]  # noqa: B018 - it must be there
-            at[key] = each["value"]
+            del at[key]  # it must be there
+            _operate(at, last, {**each, "op": "add"})
         case "add" if isinstance(at, list):
             at.insert(len(at) if key == "-" else key, each["value"])
         case "add":

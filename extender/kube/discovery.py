@@ -9,12 +9,10 @@ import msgspec
 from msgspec.json import Decoder
 
 from extender.kube.client import Client
-from extender.kube.errors import GarbageError, RefusedError
+from extender.kube.errors import ABSENT, GarbageError, RefusedError
 from extender.kube.shapes import GROUP, RESOURCES
 
 T = TypeVar("T")
-
-ABSENT = 404
 
 
 class Place(Protocol):

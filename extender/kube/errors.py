@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+ABSENT: Final = 404
+"""The status of what is not there, or not served."""
+
 
 class KubeError(Exception):
     """The API server cannot be reached, or does not answer as it should."""

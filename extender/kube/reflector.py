@@ -22,8 +22,15 @@ from extender.kube import answers
 from extender.kube import client as http
 from extender.kube.backoff import Backoff
 from extender.kube.client import Client
-from extender.kube.discovery import ABSENT, Fixed, Place
-from extender.kube.errors import GarbageError, GoneError, KubeError, RefusedError, SilentError
+from extender.kube.discovery import Fixed, Place
+from extender.kube.errors import (
+    ABSENT,
+    GarbageError,
+    GoneError,
+    KubeError,
+    RefusedError,
+    SilentError,
+)
 from extender.kube.shapes import EVENT, HEADED, PAGE, Event, Header, Page
 from extender.kube.status import Restart, Status, Timing
 

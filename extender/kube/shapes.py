@@ -92,9 +92,25 @@ class Resources(_Object, frozen=True):
     resources: list[Resource] | None = None
 
 
+class LeaseSpec(_Object, frozen=True):
+    """Who leads, and since when."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    renew_time: str | None = None
+
+
+class Lease(_Object, frozen=True):
+    """One Lease of coordination.k8s.io/v1."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
 HEADED: Final = msgspec.json.Decoder(Headed)
 PAGE: Final = msgspec.json.Decoder(Page)
 EVENT: Final = msgspec.json.Decoder(Event)
 STATUS: Final = msgspec.json.Decoder(Status)
 GROUP: Final = msgspec.json.Decoder(Group)
 RESOURCES: Final = msgspec.json.Decoder(Resources)
+LEASE: Final = msgspec.json.Decoder(Lease)
