@@ -19,6 +19,7 @@ from servers import eventually
 
 from extender.kube import lease
 from extender.kube.election import Elector
+from extender.kube.fence import Fence
 from extender.kube.lease import LeaseSettings
 
 QUICK = LeaseSettings(name="surefoot", namespace="lab", duration_s=1.0, retry_s=0.1)
@@ -43,6 +44,13 @@ def begin(api: ApiServer, tmp_path: Path) -> Iterator[Begin]:
         one.close()
 
 
+def led(elector: Elector, description: str) -> Fence:
+    """Its fence, once it leads."""
+    fence = eventually(lambda: elector.fence, description)
+    assert fence is not None
+    return fence
+
+
 def test_the_first_one_leads_and_the_second_stands_by(begin: Begin) -> None:
     """Both say so."""
     first = begin()
@@ -58,7 +66,7 @@ def test_the_first_one_leads_and_the_second_stands_by(begin: Begin) -> None:
 def test_a_successor_need_not_wait_for_one_that_ended(api: ApiServer, begin: Begin) -> None:
     """Its Lease is given back, and no write of it passes any more."""
     first = begin()
-    fence = eventually(lambda: first.fence, "the first one leads")
+    fence = led(first, "the first one leads")
     second = begin()
     eventually(lambda: second.status.holder, "the second one looks")
     first.close()
@@ -73,12 +81,13 @@ def test_changes_are_told(begin: Begin) -> None:
     told: list[int | None] = []
 
     def changed() -> None:
+        ready.wait(10)
         told.append(made[0].status.term)
         raise ValueError("a mistake")
 
     made: list[Elector] = []
     ready = threading.Event()
-    made.append(begin(changed=lambda: ready.wait(10) and changed()))
+    made.append(begin(changed=changed))
     ready.set()
     eventually(lambda: made[0].leads, "it leads")
     made[0].raise_to(5)
@@ -92,14 +101,14 @@ def test_a_server_that_is_away_costs_the_lead_until_it_is_back(
 ) -> None:
     """Said once, in a sentence."""
     elector = begin(QUICK)
-    fence = eventually(lambda: elector.fence, "it leads")
+    fence = led(elector, "it leads")
     api.stop()
     eventually(lambda: not fence.holds(), "its time is over")
     eventually(lambda: elector.status.problem, "a problem")
     assert "cannot be reached" in str(elector.status.problem)
     assert elector.fence is None
     api.start()
-    again = eventually(lambda: elector.fence, "it leads again")
+    again = led(elector, "it leads again")
     assert again.term > fence.term
     eventually(lambda: elector.status.problem is None, "no problem")
 
@@ -109,7 +118,7 @@ def test_a_server_that_hangs_is_tried_again_in_time(
 ) -> None:
     """One lost renewal costs no term."""
     elector = begin(replace(QUICK, duration_s=12.0))
-    fence = eventually(lambda: elector.fence, "it leads")
+    fence = led(elector, "it leads")
     api.faults["write"].append(hangs(release))
     eventually(lambda: elector.status.problem, "a problem")
     eventually(lambda: elector.status.problem is None, "the next renewal")
@@ -137,7 +146,7 @@ def test_a_leader_that_dies_is_replaced(api: ApiServer, begin: Begin) -> None:
         },
     )
     elector = begin()
-    assert eventually(lambda: elector.fence, "it leads").term == 4
+    assert led(elector, "it leads").term == 4
 
 
 class TestNamespace:
@@ -161,6 +170,7 @@ WRITER = """
 import sys, threading
 from pathlib import Path
 from extender.kube.election import Elector
+from extender.kube.fence import Fence
 from extender.kube.errors import KubeError
 from extender.kube.lease import LeaseSettings
 from extender.kube.settings import KubeSettings
@@ -206,7 +216,7 @@ def test_a_process_that_is_stopped_past_its_lease_sends_one_request_at_most(
         eventually(lambda: events(api) > 20, "it writes", within_s=30.0)
         stopped.send_signal(signal.SIGSTOP)
         elector = begin(PATIENT)
-        fence = eventually(lambda: elector.fence, "another leads")
+        fence = led(elector, "another leads")
         assert fence.term > 1
         before = events(api)
         stopped.send_signal(signal.SIGCONT)
