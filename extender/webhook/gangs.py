@@ -73,8 +73,8 @@ def whole(fleet: Fleet, policy: Policy, plan: GangPlan) -> dict[str, Any]:
         **row(fleet, plan),
         "uid": plan.uid or None,
         "term": plan.term,
-        "lack": plan.lack or None,
-        "counts": dict(plan.counts),
+        "lack": str(plan.lack) or None,
+        "counts": {str(word): count for word, count in plan.counts.items()},
         "nearest": plan.nearest or None,
         "unblock": list(plan.unblock),
         "members": [
