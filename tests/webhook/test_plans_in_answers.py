@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from asking import Json, pod, refused, scores
@@ -29,7 +30,7 @@ ON_C = plan({UID: "c", "uid-rank-1": "b"})
 SHORT = plan({UID: None}, GangState.WAITING, lack=Lack.NO_ROOM)
 
 
-def shown(*plans: GangPlan, silent_s: float | None = 1.0, **settings: object) -> Replica:
+def shown(*plans: GangPlan, silent_s: float | None = 1.0, **settings: Any) -> Replica:
     """A replica with these records."""
     return Replica(led(FLEET, *plans, silent_s=silent_s), **settings)
 
@@ -101,7 +102,7 @@ class TestRequire:
 
     def test_preemption_is_for_the_seat_alone(self) -> None:
         """Where the victims' GPUs would do; a pod is evicted for no other node, nominated or not."""
-        held = {
+        held: dict[NodeName, tuple[Allocation, ...]] = {
             NodeName(name): (
                 Allocation(
                     node=NodeName(name), uid=PodUid(f"on-{name}"), namespace="lab", pod="v",
