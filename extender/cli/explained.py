@@ -52,7 +52,7 @@ def gang(told: dict[str, Any]) -> None:
         f"  {told['state']} for {durations.show(round(told['age_s']))}: {told['existing']} pods,"
         f" {needs} needed, {told['seated']} with a node, {told['bound']} bound"
     )
-    if not told["leader"]["live"]:
+    if not told["leader"]["live"] and told["leader"]["age_s"] is not None:
         click.echo("  note: no controller leads, this is the last one's word")
     for word, count in told["counts"].items():
         click.echo(f"  {count} nodes: {telling.bar(word)}")

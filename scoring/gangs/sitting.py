@@ -4,8 +4,9 @@ The leader plans; here its word is read, and nothing is planned (invariant 13). 
 two ways, by the cache and by the pod's own `status.nominatedNodeName`, and either may be a moment ahead
 of the other: a member passes on the node of either.
 
-A leader that was not heard for `policy.gang.leader_silence` binds nobody: its plans are then a
+A leader that fell silent for `policy.gang.leader_silence` binds nobody: its plans are then a
 preference, and who has none is judged like any pod. So gates that are lifted by hand free a gang.
+A plan that somebody put where no leader ever was binds without one.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def sitting(fleet: Fleet, ask: Ask, rules: GangRules, policy: Policy) -> Sitting
     plan, hold = word_on(fleet, ask, rules)
     if hold is Hold.OFF:
         return FREE
-    binds = hold is Hold.REQUIRE and leads(fleet, policy)
+    binds = hold is Hold.REQUIRE and counts(fleet, plan, policy)
     if plan is not None and plan.state in _SEATED:
         seat = plan.seat(ask.uid)
         return _bound_to(seat, ask) if binds else Sitting(seat=seat)
@@ -125,6 +126,11 @@ def plan_of(
     if found is not None and found.convention is convention:
         return found
     return plans.get(GangKey(f"{key}~{convention}"))
+
+
+def counts(fleet: Fleet, plan: GangPlan | None, policy: Policy) -> bool:
+    """Whether what the cache says of a gang counts, be it `plan` or that there is none."""
+    return leads(fleet, policy) or (plan is not None and fleet.leader_s is None)
 
 
 def leads(fleet: Fleet, policy: Policy) -> bool:

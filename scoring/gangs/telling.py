@@ -7,7 +7,7 @@ from typing import Final
 
 from scoring.gangs.record import GangPlan, GangState
 from scoring.gangs.rules import GangRules, Hold
-from scoring.gangs.sitting import leads, word_on
+from scoring.gangs.sitting import counts, leads, word_on
 from scoring.model import Ask, Fleet, GangKey
 from scoring.planning.obstacles import Obstacle
 from scoring.policy import Policy
@@ -73,8 +73,8 @@ def of_member(fleet: Fleet, ask: Ask, rules: GangRules, policy: Policy) -> str:
 
 def unled(fleet: Fleet, ask: Ask, rules: GangRules, policy: Policy) -> str:
     """What is to be known of a pod whose gang would be planned if a controller led; else empty."""
-    _, hold = word_on(fleet, ask, rules)
-    if hold is Hold.OFF or leads(fleet, policy):
+    plan, hold = word_on(fleet, ask, rules)
+    if hold is Hold.OFF or counts(fleet, plan, policy):
         return ""
     return "No controller leads, so the pods of its gang are judged one by one."
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import yaml
 from commands import Surefoot
-from plans import led, plan
+from gang_records import led, plan
 from strategies import NOW_S, fleet
 
 from extender.store import fleets

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 from asking import pod, scores
+from gang_records import UID, led, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import dgx_h100
-from plans import UID, led, plan
 from replicas import Replica, fleet_of
 from strategies import fleets
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from asking import pod
+from gang_records import UID, led, plan
 from machines import dgx_h100
-from plans import UID, led, plan
 from replicas import Replica, cause, fleet_of
 
 from scoring.gangs.record import GangPlan, GangState
@@ -116,9 +116,14 @@ def test_a_gang_without_a_controller_is_told_so(silent_s: float | None) -> None:
     told = shown(silent_s=silent_s).explain(MEMBER)
     assert told["summary"].startswith("3 of 4 nodes fit a gang pod")
     assert told["summary"].endswith(UNLED)
-    old = shown(ON_C, silent_s=silent_s).explain(MEMBER)
-    assert old["summary"].startswith("Planned on c with its gang (2 of 2 seated). 3 of 4 nodes fit")
-    assert old["summary"].endswith(UNLED)
+
+
+def test_a_plan_whose_leader_fell_silent_is_told_with_that() -> None:
+    """It says where the pod would go first, and binds nobody."""
+    summary = shown(ON_C, silent_s=61.0).explain(MEMBER)["summary"]
+    assert summary.startswith("Planned on c with its gang (2 of 2 seated). 3 of 4 nodes fit")
+    assert summary.endswith(UNLED)
+    assert UNLED not in shown(ON_C, silent_s=None).explain(MEMBER)["summary"]
 
 
 def test_a_pod_whose_gang_is_not_planned_is_told_of_nodes_only() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from plans import led, plan
+from gang_records import led, plan
 from replicas import Replica
 from strategies import NOW_S, fleet
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from asking import Json, by_names, pod, preemption, scores
+from gang_records import UID, led, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import UID, led, plan
 from replicas import Replica
 from strategies import fleets
 

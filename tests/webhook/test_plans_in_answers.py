@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from asking import Json, pod, refused, scores
+from gang_records import UID, led, plan
 from machines import dgx_h100
-from plans import UID, led, plan
 from replicas import Replica, cause, fleet_of
 from strategies import fleet
 
@@ -172,10 +172,13 @@ class TestOthers:
 
     def test_without_a_living_leader_members_are_judged_call_by_call(self) -> None:
         """The plan is a preference then, and who has none waits for nothing."""
-        for silent_s in (61.0, None):
-            assert shown(ON_C, silent_s=silent_s).filter(MEMBER, NAMES)["NodeNames"] == [*"cab"]
-            assert shown(SHORT, silent_s=silent_s).filter(MEMBER, NAMES)["NodeNames"] == [*"abc"]
-            assert shown(silent_s=silent_s).filter(MEMBER, NAMES)["NodeNames"] == [*"abc"]
+        assert shown(ON_C, silent_s=61.0).filter(MEMBER, NAMES)["NodeNames"] == [*"cab"]
+        for one in (shown(SHORT, silent_s=61.0), shown(silent_s=61.0), shown(silent_s=None)):
+            assert one.filter(MEMBER, NAMES)["NodeNames"] == [*"abc"]
+
+    def test_a_plan_put_by_hand_binds_where_no_leader_ever_was(self) -> None:
+        """Another planner may use the cache as its own."""
+        assert shown(ON_C, silent_s=None).filter(MEMBER, NAMES)["NodeNames"] == ["c"]
 
     def test_another_schedulers_pod_and_one_without_gpus_pass(self) -> None:
         """They are not ours, whatever gang they are of."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from gang_records import KEY, UID, led, plan
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import KEY, UID, led, plan
 from strategies import fleet
 
 from scoring.gangs.record import GangPlan, GangState
@@ -115,10 +115,16 @@ class TestLeader:
 
     def test_a_silent_leaders_plan_is_a_preference(self) -> None:
         """So that gates that were lifted by hand free a gang."""
-        for silent_s in (60.0, None):
-            assert placed(SEATED, silent_s=silent_s) == Sitting(seat=A)
-            assert placed(plan(state=GangState.WAITING), silent_s=silent_s) == FREE
-            assert placed(silent_s=silent_s) == FREE
+        assert placed(SEATED, silent_s=60.0) == Sitting(seat=A)
+        assert placed(plan(state=GangState.WAITING), silent_s=60.0) == FREE
+        assert placed(silent_s=60.0) == FREE
+
+    def test_where_no_leader_ever_was_a_plan_binds_and_nobody_waits_for_one(self) -> None:
+        """Somebody put it there, and takes it away."""
+        assert placed(SEATED, silent_s=None).refusal is ELSEWHERE
+        waits = placed(plan(state=GangState.WAITING), silent_s=None)
+        assert waits.refusal is Reason.GANG_UNPLANNED
+        assert placed(silent_s=None) == FREE
 
     def test_the_silence_is_a_setting(self) -> None:
         """To the second, and a change of the leader is no silence."""
