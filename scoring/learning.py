@@ -7,8 +7,7 @@ gang, and stands until the node has reported anew: what failed the gang once fai
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from scoring.model import Convention, Fleet, GangKey, NodeName, Rejection
 from scoring.planning.values import Exclusion
@@ -19,17 +18,28 @@ _SAME_S: Final = 2.0
 _CONVENTIONS: Final = frozenset(each.value for each in Convention)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedPod:
+class FailedPod(Protocol):
     """A pod that a node's kubelet refused, or that failed at once there."""
 
-    node: NodeName
-    owner: str
-    """As `Ask.owner` says it."""
-    reason: str
-    name: str
-    at_s: float
-    """Unix time."""
+    @property
+    def node(self) -> NodeName:
+        """Which node."""
+
+    @property
+    def owner(self) -> str:
+        """As `Ask.owner` says it."""
+
+    @property
+    def reason(self) -> str:
+        """`UnexpectedAdmissionError`, ..."""
+
+    @property
+    def name(self) -> str:
+        """The pod's."""
+
+    @property
+    def at_s(self) -> float:
+        """Unix time."""
 
 
 def learnt(failed: FailedPod, fleet: Fleet, unix_s: float, policy: Policy) -> Rejection | None:

@@ -2,12 +2,12 @@
 nobody is forgotten.
 
 Values and functions: the queue that comes back is the next one. Times are of the caller's monotonic
-clock, in seconds, but for those that pods carry.
+clock, in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -68,22 +68,22 @@ def called(queue: Queue, pods: Mapping[PodUid, bool], now_s: float) -> Queue:
 
 
 def due(
-    queue: Queue, pods: Iterable[W], now_s: float, unix_s: float
+    queue: Queue, pods: Iterable[W], now_s: float, blocked: Collection[PodUid] = ()
 ) -> tuple[tuple[W, ...], Queue]:
     """Which of the waiting `pods` are to be touched now, the highest priority and the oldest first,
     and the queue without them. A call for a pod that waits no more is over.
 
-    `unix_s`: the same moment for what pods carry, which an earlier leader may have written.
+    `blocked`: those that somebody else touched within `PAUSE_S`.
     """
     there = {pod.uid: pod for pod in pods}
     calls = {uid: call for uid, call in queue.calls.items() if uid in there}
-    woken_s = {uid: at_s for uid, at_s in queue.woken_s.items() if _lately(at_s, now_s)}
+    woken_s = {uid: at_s for uid, at_s in queue.woken_s.items() if now_s < at_s + PAUSE_S}
     passed_s = max(0.0, now_s - queue.at_s)
     credit = min(RATE_HZ, queue.credit + RATE_HZ * passed_s)
     ready = [
         there[uid]
         for uid, call in calls.items()
-        if call.due_s <= now_s and uid not in woken_s and not _lately(there[uid].woken_s, unix_s)
+        if call.due_s <= now_s and uid not in woken_s and uid not in blocked
     ]
     ready.sort(key=lambda pod: (-pod.priority, pod.created_s, pod.uid))
     chosen = tuple(ready[: int(credit)])
@@ -93,11 +93,6 @@ def due(
         if call.again:
             calls[pod.uid] = Call(due_s=now_s + PAUSE_S, again=False)
     return chosen, Queue(calls=calls, woken_s=woken_s, credit=credit - len(chosen), at_s=now_s)
-
-
-def _lately(woken_s: float | None, now_s: float) -> bool:
-    """A time ahead of us is another clock's, and says nothing."""
-    return woken_s is not None and woken_s <= now_s < woken_s + PAUSE_S
 
 
 Recent = Mapping[NodeName, tuple[float, Candidate | None]]

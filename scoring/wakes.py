@@ -56,10 +56,6 @@ class Waiting(Protocol):
     def created_s(self) -> float:
         """Unix time."""
 
-    @property
-    def woken_s(self) -> float | None:
-        """When it was touched last, as its annotation says; Unix time."""
-
 
 W = TypeVar("W", bound=Waiting)
 

@@ -17,8 +17,9 @@ import msgspec
 
 from extender.controller.signs import paths
 from extender.controller.signs.outbox import Outbox
-from extender.controller.signs.ports import KubeWriter, PatchKind
+from extender.controller.signs.ports import KubeWriter
 from extender.kube.errors import RefusedError
+from extender.kube.writing import PatchKind
 from scoring.model import GangKey
 
 COMPONENT: Final = "surefoot"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -11,17 +9,15 @@ from extender.controller.signs.events import Events, EventType, Target
 from extender.controller.signs.outbox import Outbox
 from extender.controller.signs.ports import CacheWriter, View
 from scoring import learning
-from scoring.learning import FailedPod
 from scoring.model import Rejection
 from scoring.picture import Picture
 
-MOST: Final = 1_000
 AGAIN_S: Final = 2.0
 """From a write that the cache did not take to the next."""
 
 
 class Lessons:
-    """Failures come in on any thread; the rest is for one at a time."""
+    """The failed pods of one cluster. For one thread at a time."""
 
     def __init__(
         self,
@@ -31,31 +27,18 @@ class Lessons:
         term: Callable[[], int],
     ) -> None:
         """`term`: of the leader that this process is."""
-        self.outbox: Final = Outbox[Rejection]("rejections", self._keep, most=MOST)
+        self.outbox: Final = Outbox[Rejection]("rejections", self._keep)
         self.known = 0
         """Failures that were known already, or too old."""
-        self.dropped = 0
         self._cache = cache
         self._view = view
         self._events = events
         self._term = term
-        self._lock = threading.Lock()
-        self._failed: deque[FailedPod] = deque()
         self._again_s = 0.0
 
     def forget(self) -> None:
         """Another leads: what waits is its to find out."""
-        with self._lock:
-            self._failed.clear()
         self.outbox.clear()
-
-    def failed(self, pod: FailedPod) -> None:
-        """A node failed a pod."""
-        with self._lock:
-            if len(self._failed) >= MOST:
-                self._failed.popleft()
-                self.dropped += 1
-            self._failed.append(pod)
 
     def tick(self, picture: Picture, ahead_s: float, now_s: float) -> None:
         """Learn from what failed since. `ahead_s`: of the fleet's time line to Unix time."""
@@ -63,10 +46,8 @@ class Lessons:
             self._again_s = now_s + AGAIN_S
             for lost in self.outbox.take_lost():
                 self.outbox.put(lost)
-        with self._lock:
-            failed, self._failed = self._failed, deque()
         fleet = picture.fleet
-        for pod in failed:
+        for pod in self._view.take_failed():
             found = learning.learnt(pod, fleet, fleet.now_s + ahead_s, picture.policy)
             if found is None:
                 self.known += 1

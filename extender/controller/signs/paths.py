@@ -28,3 +28,12 @@ def events(namespace: str) -> str:
 def rfc3339(unix_s: float) -> str:
     """A moment in whole seconds."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def unix_s(text: str) -> float | None:
+    """The moment that a text names; None: it names none, with its zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo else None

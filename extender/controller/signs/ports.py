@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Protocol
 
+from extender.kube.writing import PatchKind
 from scoring.conditions import NodeCondition
+from scoring.learning import FailedPod
 from scoring.model import Breaker, NodeName, Rejection, Taint
 from scoring.wakes import Waiting
-
-
-class PatchKind(StrEnum):
-    """How a patch is written down."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class KubeWriter(Protocol):
@@ -54,6 +47,10 @@ class RefusedPod(Waiting, Protocol):
     def name(self) -> str:
         """Its name."""
 
+    @property
+    def woken_at(self) -> str:
+        """The annotation that wakes it, as it stands; empty: there is none."""
+
 
 class NodeMark(Protocol):
     """What a node carries of Surefoot's, and what a write tests."""
@@ -79,9 +76,10 @@ class View(Protocol):
     """The cluster as the controller sees it. Safe for many threads."""
 
     def refused(self) -> Sequence[RefusedPod]:
-        """The pods that ask for GPUs and have `PodScheduled` False, not for gates. The same object
-        as long as nothing changed.
-        """
+        """The pods that ask for GPUs and have `PodScheduled` False, not for gates."""
+
+    def take_failed(self) -> Sequence[FailedPod]:
+        """Pods that nodes failed since the last call, each once."""
 
     def marks(self) -> Mapping[NodeName, NodeMark]:
-        """Every node of the cluster."""
+        """Every node of the cluster. Asked for often: the same object while nothing changed."""

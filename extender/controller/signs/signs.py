@@ -15,7 +15,6 @@ from extender.controller.signs.lessons import Lessons
 from extender.controller.signs.ports import BreakerSink, CacheWriter, KubeWriter, View
 from extender.controller.signs.taints import Taints
 from extender.controller.signs.wakes import Wakes
-from scoring.learning import FailedPod
 from scoring.model import GangKey, NodeName, WorkClass
 from scoring.picture import Picture
 from scoring.wakes import Strangers
@@ -106,11 +105,6 @@ class Signs:
             self._term = None
             self._forget()
             self.events.act(acting=False)
-
-    def failed(self, pod: FailedPod) -> None:
-        """A node failed a pod."""
-        if self._term is not None:
-            self.lessons.failed(pod)
 
     def on_fleet(
         self, old: Picture | None, new: Picture, changed: Collection[NodeName] | None

@@ -9,8 +9,9 @@ import msgspec
 
 from extender.controller.signs import paths
 from extender.controller.signs.outbox import Outbox
-from extender.controller.signs.ports import KubeWriter, PatchKind, RefusedPod, View
+from extender.controller.signs.ports import KubeWriter, RefusedPod, View
 from extender.kube.errors import RefusedError
+from extender.kube.writing import PatchKind
 from scoring import wake_queue, wakes
 from scoring.model import GangKey, NodeName, PodUid
 from scoring.picture import Picture
@@ -55,7 +56,6 @@ class Wakes:
         self._queue = wake_queue.EMPTY
         self._recent: Recent = {}
         self._known: dict[PodUid, str] = {}
-        self._seen: object = None
         self.outbox.clear()
 
     def fleet_changed(
@@ -85,13 +85,11 @@ class Wakes:
         if now_s >= self._again_s:
             self._again_s = now_s + AGAIN_S
             self._call({pod.uid: False for pod in self.outbox.take_lost()}, now_s)
-        seen = self._view.refused()
-        if seen is self._seen and not self._queue.calls:
-            return
-        self._seen = seen
-        pods = wakes.touchable(seen, self._planned())
+        pods = wakes.touchable(self._view.refused(), self._planned())
         self._late(picture, pods, now_s)
-        chosen, self._queue = wake_queue.due(self._queue, pods, now_s, self._wall())
+        calls = self._queue.calls
+        blocked = {pod.uid for pod in pods if pod.uid in calls and self._touched_lately(pod)}
+        chosen, self._queue = wake_queue.due(self._queue, pods, now_s, blocked)
         for pod in chosen:
             self.outbox.put(pod)
 
@@ -103,6 +101,11 @@ class Wakes:
         if news and self._recent:
             before = {name: then for name, (_, then) in self._recent.items()}
             self._call(wakes.helped(before, picture, news, self._strangers), now_s)
+
+    def _touched_lately(self, pod: RefusedPod) -> bool:
+        """Perhaps by an earlier leader. A time ahead of us is another clock's, and says nothing."""
+        at_s = paths.unix_s(pod.woken_at)
+        return at_s is not None and 0.0 <= self._wall() - at_s < wake_queue.PAUSE_S
 
     def _call(self, found: Mapping[PodUid, bool], now_s: float) -> None:
         if found:
