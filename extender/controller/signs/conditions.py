@@ -90,6 +90,8 @@ class Conditions:
             for lost in self.outbox.take_lost():
                 self._written.pop(lost.node, None)
         left, written = self._pace.allows(now_s), 0
+        if self.outbox.pending >= RATE_HZ:
+            return  # the server is slow: what would wait is decided anew when its turn comes
         for queue in (self._urgent, self._swept):
             for name in list(islice(queue, MOST_LOOKS)):
                 if written >= left:

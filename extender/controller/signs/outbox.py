@@ -33,6 +33,7 @@ class Outbox(Generic[T]):
         self._send = send
         self._queue: deque[T] = deque()
         self._most = most
+        self._sending = 0
         self._lost: deque[T] = deque(maxlen=most)
         self._problem: str | None = None
         self._ready = threading.Condition()
@@ -46,8 +47,8 @@ class Outbox(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """How many wait."""
-        return len(self._queue)
+        """How many wait, or are being sent."""
+        return len(self._queue) + self._sending
 
     def start(self) -> None:
         """Begin to send."""
@@ -98,12 +99,16 @@ class Outbox(Generic[T]):
             else:
                 self.sent += 1
                 self._problem = None
+            self._sending = 0
 
     def _next(self) -> tuple[T] | None:
         with self._ready:
             while not self._queue and not self._stopped:
                 self._ready.wait(STEP_S)
-            return None if self._stopped else (self._queue.popleft(),)
+            if self._stopped:
+                return None
+            self._sending = 1
+            return (self._queue.popleft(),)
 
     def _missed(self, item: T, problem: str) -> None:
         if self._problem is None:

@@ -8,9 +8,8 @@ from dataclasses import replace
 import strategies as own
 from machines import dgx_h100
 from strategies import NOW_S
-from verdicts import cause_of
 
-from scoring.model import Breaker, ClusterNode, Fleet, Health, Node, NodeName
+from scoring.model import Breaker, Cause, ClusterNode, Fleet, Health, Node, NodeName
 from scoring.picture import Picture, picture
 from scoring.policy import DEFAULT, Policy
 
@@ -25,7 +24,7 @@ def names(count: int, prefix: str = "n") -> list[NodeName]:
 
 def of_state(name: str, *states: Health, pool: str | None = None) -> Node:
     """A machine whose first GPUs have a cause of these states, one each."""
-    causes = {index: (cause_of(state),) for index, state in enumerate(states)}
+    causes = {index: (Cause(id="made.up", state=state),) for index, state in enumerate(states)}
     node = dgx_h100(name=name, causes=causes)
     return node if pool is None else replace(node, labels={"nvidia.com/gpu.product": pool})
 
