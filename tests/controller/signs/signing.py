@@ -169,7 +169,8 @@ class Stage:
     def annotation(self, pod: Waiter) -> str | None:
         """Its wake annotation at the server."""
         body = self.api.get("pods", f"{pod.namespace}/{pod.name}")
-        found: str | None = body and body["metadata"]["annotations"].get("surefoot.dev/wake")
+        annotations = body["metadata"]["annotations"] if body else {}
+        found: str | None = annotations.get("surefoot.dev/wake")
         return found
 
     def events(self) -> list[Json]:
