@@ -57,13 +57,16 @@ class Call(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The name that http.server calls."""
-        owner, verb, answer = self.server.owner, "list", self.server.owner.list
+        owner, verb = self.server.owner, "list"
+        answer: Fault = owner.list
         if not self.kind or self.route.name:
             verb, answer = "read", owner.read
         elif "watch" in self.query:
             verb, answer = "watch", owner.watch
         if verb != "read":
             owner.calls.append((self.kind, self.query))
+            if not owner.serves(self.route):
+                answer = refuses(404, "the server could not find the requested resource")
         self._answered(verb, answer)
 
     def do_PATCH(self) -> None:
@@ -121,6 +124,11 @@ class Listener(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went is no news: tests tell by what they see."""
 
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over on this side."""
+        super().shutdown_request(request)
+        self.owner.ended += 1
+
 
 class ApiServer:
     """Objects of some kinds, every version of them, and who watches."""
@@ -130,6 +138,8 @@ class ApiServer:
         """Kind and parameters of each request."""
         self.tokens: list[str | None] = []
         self.connections = 0
+        self.ended = 0
+        """Of the connections."""
         self.page_size: int | None = None
         """Of lists; None: what the client asks for."""
         self.writes: list[Write] = []
@@ -194,6 +204,10 @@ class ApiServer:
         self._log.append((self.version, kind, word, json.loads(json.dumps(body))))
         self._changed.notify_all()
 
+    def serves(self, at: Route) -> bool:
+        """Whether these objects can be listed: those of `/api/v1` always, others as in `groups`."""
+        return not at.group or at.kind in self.groups.get(at.group, {}).get(at.version, ())
+
     def read(self, call: Call) -> None:
         """Answer with one object, or with what is served."""
         at = call.route
@@ -236,11 +250,7 @@ class ApiServer:
             return 201 if now is None else 200, made
 
     def list(self, call: Call) -> None:
-        """Answer a list, in pages; of a group that is not served: that it is not."""
-        at = call.route
-        if at.group and at.kind not in self.groups.get(at.group, {}).get(at.version, ()):
-            call.answer(404, refused(404, "the server could not find the requested resource"))
-            return
+        """Answer a list, in pages."""
         with self._changed:
             every = [body for (kind, _), body in sorted(self._objects.items()) if kind == call.kind]
             version = self.version

@@ -79,8 +79,16 @@ class Candidate:
         """
         led, last = self.fence, self._last
         self._lose()
-        if led is not None and last is not None:
+        if led is None:
+            return
+        try:
             self._file.write(last, "", led.term, anew=False)
+        except RefusedError as error:
+            if error.status not in _CHANGED:
+                raise
+            lease = self._look()
+            if lease is not None and lease.claim.holder == self.identity:
+                self._file.write(lease, "", led.term, anew=False)
 
     def wait_s(self) -> float:
         """How long from now another's claim lasts; 0: none does."""

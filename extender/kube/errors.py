@@ -39,4 +39,4 @@ class GoneError(RefusedError):
 
 
 class FencedError(KubeError):
-    """This process may not write any more, and nothing of the request was sent."""
+    """Who wanted to write does not lead any more; nothing of the request was sent."""

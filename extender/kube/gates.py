@@ -125,16 +125,16 @@ class Gates:
             KubeError: the API server refused, or did not answer.
         """
         now: Held | None = pod
-        for _ in range(TRIES - 1):
+        for left in reversed(range(TRIES)):
             if now is None or now.uid != pod.uid:
                 return False
             try:
                 return self._patch(now)
             except RefusedError as error:
-                if error.status not in _MOVED:
+                if error.status not in _MOVED or not left:
                     raise
             now = self._read(pod)
-        return now is not None and self._patch(now)
+        return False
 
     def _listed(self) -> tuple[Held, ...]:
         query: dict[str, str | int] = {"limit": PAGE_SIZE, "fieldSelector": "spec.nodeName="}
