@@ -47,7 +47,9 @@ class Controller:
             _source(path, kind(wanted, writer.ids), kube, timing) for path, kind in PATHS
         )
         self._wanted = wanted
-        self._publisher = Publisher(writer, wanted, self._sources)
+        self._publisher = Publisher(
+            writer, wanted, self._sources, term=lambda: 0, outranked=lambda _: None
+        )
         self.metrics: Final = Metrics(version, self._sources, wanted, self._publisher)
         self._pages = Pages(*bind, lives=self._lives, ready=self._ready, metrics=self.metrics.page)
 

@@ -175,6 +175,8 @@ def test_every_kind_and_field_of_a_document_is_documented() -> None:
             shapes += [schema.GpuDoc, schema.CauseDoc, schema.FabricDoc]
         if kind is schema.Kind.CLUSTER_NODE:
             shapes.append(schema.TaintDoc)
+        if kind is schema.Kind.PLAN:
+            shapes.append(schema.SeatDoc)
         for each in shapes:
             names = {field.encode_name for field in msgspec.structs.fields(each)}
             for name in names - {"apiVersion", "kind", "metadata"}:
