@@ -51,18 +51,26 @@ class Discovered:
     """A resource of an API group, in the version that is preferred among those that serve it."""
 
     group: str
-    name: str
+    resource: str
     """The plural: `podgroups`."""
+    versions: frozenset[str] | None = None
+    """Those that can be read; None: any."""
+
+    @property
+    def name(self) -> str:
+        """`podgroups.scheduling.k8s.io`: several groups have resources of one name."""
+        return f"{self.resource}.{self.group}"
 
     def path(self, client: Client) -> str | None:
         """The path of its list in all namespaces, as it is served now."""
-        version = served(client, self.group).get(self.name)
-        return None if version is None else f"/apis/{self.group}/{version}/{self.name}"
+        version = served(client, self.group, self.versions).get(self.resource)
+        return None if version is None else f"/apis/{self.group}/{version}/{self.resource}"
 
 
-def served(client: Client, group: str) -> dict[str, str]:
+def served(client: Client, group: str, versions: frozenset[str] | None = None) -> dict[str, str]:
     """The version of each resource of a group, by its plural: the preferred version first, then in
-    the API server's order, newest first. Empty: the group is not served.
+    the API server's order, newest first, and of these only `versions`. Empty: the group is not
+    served.
 
     Raises:
         KubeError: the API server does not say, or says what cannot be read.
@@ -74,6 +82,8 @@ def served(client: Client, group: str) -> dict[str, str]:
     preferred = (listed.preferred_version,) if listed.preferred_version else ()
     found: dict[str, str] = {}
     for version in dict.fromkeys(each.version for each in (*preferred, *(listed.versions or ()))):
+        if versions is not None and version not in versions:
+            continue
         resources = _found(client, f"/apis/{group}/{version}")
         if resources is None:
             continue  # it went between the two questions

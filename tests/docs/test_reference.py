@@ -19,7 +19,7 @@ from extender.cli import COMMANDS
 from extender.cli.inspect import KINDS
 from extender.config import load
 from extender.config.model import Mode, SurefootConfig
-from extender.controller.control import Controller
+from extender.controller.control import Controller, ControlSettings
 from extender.kube.settings import KubeSettings
 from extender.kube.status import Restart
 from extender.reference.__main__ import main
@@ -107,7 +107,11 @@ def _client() -> Any:
 @pytest.fixture(scope="module", name="of_the_controller")
 def _of_the_controller() -> Iterator[str]:
     """Its page of metrics."""
-    made = Controller(KubeSettings(), StoreSettings(), ("127.0.0.1", 0), VERSION)
+    made = Controller(
+        ControlSettings(
+            kube=KubeSettings(), store=StoreSettings(), bind=("127.0.0.1", 0), version=VERSION
+        )
+    )
     yield made.metrics.page().decode()
     made.close()
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
@@ -21,18 +21,18 @@ from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
+from extender.controller.planning.witness import Witness
 from extender.kube.fence import Fence
 from scoring.gangs import planning, recording
 from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
-from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules
-from scoring.gangs.steps import steps
+from scoring.gangs.steps import overdue, steps
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
-from scoring.picture import Picture
 from scoring.planning.outcome import Outcome
-from scoring.planning.values import Exclusion, Site
+from scoring.planning.values import Site
 
 TICK_S: Final = 0.5
 """How often a round is made although nothing was heard: time alone lifts gates and wakes pods."""
@@ -46,22 +46,6 @@ REST_RATIO: Final = 3.0
 _log = structlog.get_logger("surefoot.controller")
 
 
-class Witness(Protocol):
-    """Who is told what becomes of gangs and of the fleet."""
-
-    def looked(self, look: Look) -> None:
-        """The fleet is like this now."""
-
-    def succeeded(self, term: int | None) -> None:
-        """The term in which this process leads is another now; None: it leads in none."""
-
-    def planned(self, gang: Gathered, before: GangPlan | None, now: GangPlan) -> None:
-        """The record of a gang is `now`."""
-
-    def exclusions(self, picture: Picture) -> Iterable[Exclusion]:
-        """The nodes that gangs are to be planned without."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """What the rounds came to, for metrics."""
@@ -71,9 +55,8 @@ class Tally:
     plan_s: float = 0.0
     """Time spent on plans, together."""
     last_plan_s: float = 0.0
-    gangs: Mapping[GangState, int] = field(default_factory=dict)
-    gates_waiting: int = 0
-    """Members that our gate holds."""
+    overdue: int = 0
+    """Gangs that run in part, and for too long."""
     problem: str | None = None
     """Why the last round failed."""
 
@@ -180,7 +163,7 @@ class Planning:
                 if record := self._records.get(gang.key):
                     self._actor.act(steps(gang, record, self._rules, self._unix()))
             self._actor.release(self._view.strays())
-        self._count(gangs)
+        self._count()
 
     def _succeed(self, term: int | None, look: Look | None) -> None:
         """Go on with what the last leader left, or leave it to the next."""
@@ -252,15 +235,14 @@ class Planning:
                 continue  # its first plan is yet to be made
             new = recording.record(gang, outcome, old, term=term, now_s=now_s)
             self._records[gang.key] = new
-            if new != old:
-                self._witness.planned(gang, old, new)
+            self._witness.planned(gang, old, new)
+            self._witness.lasts(gang, new, now_s)
         if self._records != before or not self._said:
             self._said = True
             self._ledger.keep(gangs, self._records, term)
 
-    def _count(self, gangs: Sequence[Gathered]) -> None:
+    def _count(self) -> None:
         self.tally.rounds += 1
         self.tally.problem = None
-        states = [record.state for record in self._records.values()]
-        self.tally.gangs = {state: states.count(state) for state in GangState}
-        self.tally.gates_waiting = sum(pod.gated for gang in gangs for pod in gang.members)
+        now_s, records = self._unix(), self._records.values()
+        self.tally.overdue = sum(overdue(record, self._rules, now_s) for record in records)

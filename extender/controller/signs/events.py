@@ -82,7 +82,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    target: Target
+    targets: tuple[Target, ...]
     reason: str
     note: str
     type: EventType
@@ -125,13 +125,14 @@ class Events:
         type: EventType = EventType.NORMAL,  # noqa: A002 - the Event's own word
         *,
         gang: GangKey | None = None,
+        also: tuple[Target, ...] = (),
     ) -> None:
-        """Tell something of an object.
+        """Tell something of an object, and of those in `also`.
 
         `reason`: CamelCase. `note`: a sentence, cut at 1024 bytes. Of a `gang` one event a minute is
         sent: another one waits for its turn, and a later one takes its place.
         """
-        told = _Held(target, reason[:LONGEST_REASON], _bounded(note), type)
+        told = _Held((target, *also), reason[:LONGEST_REASON], _bounded(note), type)
         with self._lock:
             if not self._acting:
                 return
@@ -166,7 +167,7 @@ class Events:
 
     def _repeats(self, told: _Held, now_s: float) -> bool:
         """Whether the same was told a moment ago; then it is counted, and told with the next."""
-        known = self._known.get((told.target, told.reason, told.note))
+        known = self._known.get((told.targets[0], told.reason, told.note))
         if known is None or now_s >= known.sent_s + QUIET_S:
             return False
         known.untold += 1
@@ -174,16 +175,20 @@ class Events:
         return True
 
     def _tell(self, told: _Held, now_s: float) -> None:
-        key = (told.target, told.reason, told.note)
+        for target in told.targets:
+            self._tell_of(target, told, now_s)
+
+    def _tell_of(self, target: Target, told: _Held, now_s: float) -> None:
+        key = (target, told.reason, told.note)
         wall_s = self._wall()
         known = self._known.pop(key, None)
         if known is None:
             event = Event(
-                target=told.target,
+                target=target,
                 reason=told.reason,
                 note=told.note,
                 type=told.type,
-                name=self._name(told.target, wall_s),
+                name=self._name(target, wall_s),
                 count=1,
                 first_s=wall_s,
                 last_s=wall_s,

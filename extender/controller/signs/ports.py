@@ -25,7 +25,7 @@ class KubeWriter(Protocol):
 class CacheWriter(Protocol):
     """The cache, behind the leader's fence. May raise `StoreError`."""
 
-    def reject(self, rejection: Rejection, term: int) -> None:
+    def reject(self, rejection: Rejection, *, term: int) -> object:
         """Keep a rejection; its time is Unix time."""
 
 
