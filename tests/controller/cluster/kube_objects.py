@@ -10,10 +10,14 @@ from msgspec import Raw
 
 from extender.controller.cluster.groups import SOURCES, Source
 from extender.controller.cluster.handlers import GroupHandler, NodeHandler, PodHandler
+from extender.controller.cluster.pods import PodReader
+from extender.controller.cluster.shapes import POD
+from extender.controller.cluster.values import Kept
 from extender.controller.cluster.view import ClusterView
 from extender.controller.mirrors import NodeMirror, PodMirror
 from extender.controller.wanted import Wanted
 from scoring.gangs.rules import GangRules, Hold
+from scoring.gangs.values import GangPod
 from scoring.model import Convention
 from scoring.policy import DEFAULT
 
@@ -230,6 +234,41 @@ def source(name: str) -> Source:
 def encoded(body: Json) -> Raw:
     """As bytes of the API server."""
     return Raw(msgspec.json.encode(body))
+
+
+def asking(name: str, gpus: int = 0, cpu: str = "1", **more: Any) -> Json:
+    """A bound pod that asks for cpu too."""
+    ports = [{"containerPort": 80, "hostPort": more.pop("port", 80)}]
+    main: Json = container(gpus, ports=ports) if gpus else {"name": "main", "ports": ports}
+    main["resources"] = {**main.get("resources", {}), "requests": {"cpu": cpu}}
+    more = {"node": "n1", "phase": "Running", **more}
+    return pending(name, containers=[main], **more)
+
+
+def patched(body: Json, version: int, **status: str) -> bytes:
+    """What a PATCH answers."""
+    body["metadata"]["resourceVersion"] = str(version)
+    body["status"].update(status)
+    return msgspec.json.encode(body)
+
+
+def keep(body: Json, rules: GangRules = ALL) -> Kept | None:
+    """What is kept of it."""
+    return PodReader(DEFAULT, rules).read(POD.decode(msgspec.json.encode(body)))
+
+
+def kept(body: Json, rules: GangRules = ALL) -> Kept:
+    """What is kept, where something is."""
+    found = keep(body, rules)
+    assert found is not None
+    return found
+
+
+def member(body: Json) -> GangPod:
+    """The member of a gang that it is."""
+    found = kept(body).member
+    assert found is not None
+    return found
 
 
 class Cluster:

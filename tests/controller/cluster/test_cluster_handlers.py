@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,11 +10,15 @@ import pytest
 import structlog
 from cluster_objects import Json, container, node, raw
 from kube_objects import Cluster, indexed_job, kueue_job, object_, pending, source
+from kubes import ApiServer
+from servers import eventually
 from structlog.testing import LogCapture
 
 from extender.controller import skips
 from extender.controller.cluster.handlers import GroupHandler, PodHandler
 from extender.controller.mirrors import PodMirror
+from extender.kube.client import Client
+from extender.kube.reflector import Reflector
 from extender.store.schema import Kind
 from scoring.model import NodeName
 
@@ -179,3 +184,30 @@ def test_what_the_view_keeps_of_a_pod_is_small(cluster: Cluster) -> None:
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used / len(raws) < 2500
+
+
+def test_from_the_api_server_into_the_view(
+    api: ApiServer, cluster: Cluster, tmp_path: Path
+) -> None:
+    """By reflectors: a list, then what happens after it."""
+    settings = api.settings(tmp_path)
+    api.set("pods", indexed_job(0))
+    api.set("nodes", node("n1"))
+    reflectors: list[Reflector[Any]] = [
+        Reflector(Client(settings), "/api/v1/pods", cluster.pods),
+        Reflector(Client(settings), "/api/v1/nodes", cluster.nodes),
+    ]
+    for reflector in reflectors:
+        reflector.start()
+    try:
+        eventually(
+            lambda: len(cluster.view.gangs()) == len(cluster.view.rooms()) == 1, "both lists"
+        )
+        api.set("pods", indexed_job(1, node="n1", phase="Running"))
+        eventually(lambda: len(cluster.view.gangs()[0].pods) == 2, "the second pod")
+        assert cluster.view.rooms()[NodeName("n1")].held_pods == 1
+        api.delete("pods", "ml/train-0-x7k2p")
+        eventually(lambda: len(cluster.view.gangs()[0].pods) == 1, "the end of the first")
+    finally:
+        for reflector in reflectors:
+            reflector.close()

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import msgspec
 import pytest
-from cluster_objects import Json, container, node
+from cluster_objects import Json, node
 from kube_objects import (
     Cluster,
+    asking,
     coscheduling,
     indexed_job,
     jobset,
-    kueue_job,
     native,
     object_,
+    patched,
     pending,
 )
 
 from extender.controller.cluster import changes, occupancy
-from extender.controller.cluster import view as module
 from scoring.gangs.gathering import GangId
-from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.values import GangPod, Gathered
 from scoring.model import Convention, GangKey, NodeName
-from scoring.planning.values import Amounts, HostPort
 
 GATE = "surefoot.dev/gang"
 N1 = NodeName("n1")
@@ -49,13 +46,6 @@ def gang(cluster: Cluster) -> Gathered:
 def first(cluster: Cluster) -> GangPod:
     """The first pod of the one gang."""
     return gang(cluster).pods[0]
-
-
-def patched(body: Json, version: int, **status: str) -> bytes:
-    """What a PATCH answers."""
-    body["metadata"]["resourceVersion"] = str(version)
-    body["status"].update(status)
-    return msgspec.json.encode(body)
 
 
 # --- gangs ---------------------------------------------------------------------------------------
@@ -192,162 +182,6 @@ def test_an_answer_that_cannot_be_read_is_counted(cluster: Cluster, junk: bytes)
     """The watch will show what it was."""
     cluster.view.fold(junk)
     assert cluster.view.skips.count == 1
-
-
-# --- rooms ---------------------------------------------------------------------------------------
-
-
-def asking(name: str, gpus: int = 0, cpu: str = "1", **more: Any) -> Json:
-    """A bound pod that asks for cpu too."""
-    ports = [{"containerPort": 80, "hostPort": more.pop("port", 80)}]
-    main: Json = container(gpus, ports=ports) if gpus else {"name": "main", "ports": ports}
-    main["resources"] = {**main.get("resources", {}), "requests": {"cpu": cpu}}
-    more = {"node": "n1", "phase": "Running", **more}
-    return pending(name, containers=[main], **more)
-
-
-def test_rooms_are_what_nodes_have_and_bound_pods_hold(cluster: Cluster) -> None:
-    """Whoever scheduled them; until they are finished or gone."""
-    body = node("n1")
-    body["status"]["allocatable"] |= {"pods": "110"}
-    cluster.node(body, node("n2"))
-    cluster.pod(asking("a"), asking("b", 2, "500m", port=81, schedulerName="other"))
-    room = cluster.view.rooms()[N1]
-    assert (room.allocatable.cpu_m, room.pods) == (128_000, 110)
-    assert (room.held, room.held_pods) == (Amounts(1500), 2)
-    assert room.ports == {HostPort(80), HostPort(81)}
-    assert [each.count for each in cluster.view.held()[N1]] == [2]
-    cluster.pod(asking("a", phase="Succeeded"))
-    cluster.view.put_pod("ml/b", None)
-    room = cluster.view.rooms()[N1]
-    assert (room.held, room.held_pods, room.ports) == (Amounts(), 0, frozenset())
-    assert cluster.view.held() == {}
-
-
-def test_pods_of_a_node_that_is_not_there_yet_are_not_lost(cluster: Cluster) -> None:
-    """Lists of pods and nodes come in any order."""
-    cluster.pod(asking("a"))
-    assert cluster.view.rooms() == {}
-    cluster.node(node("n1"))
-    assert cluster.view.rooms()[N1].held_pods == 1
-    cluster.view.put_node(N1, None)
-    assert cluster.view.rooms() == {}
-
-
-def test_a_pod_that_moves_to_another_node_leaves_the_first(cluster: Cluster) -> None:
-    """It is another pod of the same name, and nobody told of the end of the first."""
-    cluster.node(node("n1"), node("n2"))
-    cluster.pod(asking("a"))
-    cluster.pod(asking("a", node="n2", uid="another"))
-    rooms = cluster.view.rooms()
-    assert (rooms[N1].held_pods, rooms[NodeName("n2")].held_pods) == (0, 1)
-
-
-def test_pods_of_lower_priority_may_be_counted_gone(cluster: Cluster) -> None:
-    """For a gang that may preempt them."""
-    cluster.node(node("n1"), node("n2"))
-    cluster.pod(asking("low", 2, priority=1), asking("high", 3, port=81, priority=5))
-    cluster.pod(asking("default", 1, node="n2"))
-    assert cluster.view.rooms(below=5)[N1].held_pods == 1
-    assert {name: [each.count for each in held] for name, held in cluster.view.held(5).items()} == {
-        "n1": [3]
-    }
-    assert cluster.view.rooms(below=0) == cluster.view.rooms()
-    assert cluster.view.held(below=0) == cluster.view.held()
-
-
-def test_rooms_that_did_not_change_are_the_same_object(cluster: Cluster) -> None:
-    """A heartbeat is no change, nor is the status of a pod."""
-    cluster.node(node("n1"))
-    cluster.pod(asking("a"))
-    rooms, held = cluster.view.rooms(), cluster.view.held()
-    cluster.view.changes.take()
-    cluster.node(node("n1", label="x"))
-    cluster.pod(asking("a", version=11, status={"startTime": "2026-11-29T10:00:00Z"}))
-    assert cluster.view.rooms() is rooms
-    assert cluster.view.held() is held
-    assert not cluster.view.changes.take()
-
-
-# --- single pods ---------------------------------------------------------------------------------
-
-
-def test_claims_are_nominations_outside_planned_gangs(cluster: Cluster) -> None:
-    """What planning seats itself is no claim, nor is what another's gate holds."""
-    nominated = {"nominatedNodeName": "n1"}
-    cluster.pod(
-        pending("single", status=nominated),
-        pending("small", 0, status=nominated),
-        indexed_job(0, status=nominated),
-        indexed_job(1, status=nominated, gates=("other",)),
-    )
-    assert [claim.uid for claim in cluster.view.claims()] == ["uid-single", "uid-small"]
-
-
-def test_nominated_pods_of_a_gang_that_is_none_are_claims(cluster: Cluster) -> None:
-    """By its group's own word, or since its convention is off."""
-    nominated = {"nominatedNodeName": "n1"}
-    cluster.pod(native(0, status=nominated))
-    assert cluster.view.claims() == ()
-    cluster.said(
-        "podgroups.scheduling.k8s.io", object_("ranks", {"schedulingPolicy": {"basic": {}}})
-    )
-    assert [claim.uid for claim in cluster.view.claims()] == ["uid-ranks-0"]
-    assert gang(cluster).hold is Hold.OFF
-    off = Cluster(GangRules())
-    off.pod(native(0, status=nominated))
-    assert (off.view.gangs(), len(off.view.claims())) == ((), 1)
-
-
-def test_refused_pods_are_known_until_they_are_bound(cluster: Cluster) -> None:
-    """Those of gangs too."""
-    cluster.pod(pending("a", status=REFUSED), kueue_job(status=REFUSED))
-    assert [pod.name for pod in cluster.view.refused()] == ["a", "tune-0-q8z5w"]
-    cluster.pod(pending("a", node="n1", status=REFUSED))
-    assert [pod.name for pod in cluster.view.refused()] == ["tune-0-q8z5w"]
-
-
-def test_a_wake_up_is_folded_too(cluster: Cluster) -> None:
-    """So that the next one tests the right version."""
-    cluster.pod(pending("a", status=REFUSED))
-    woken = pending("a", status=REFUSED, annotations={"surefoot.dev/wake": "now"})
-    cluster.view.fold(patched(woken, 12))
-    (found,) = cluster.view.refused()
-    assert (found.version, found.woken_at) == ("12", "now")
-
-
-def test_pods_at_our_gate_that_nobody_will_lift(cluster: Cluster) -> None:
-    """They are of no gang."""
-    cluster.pod(pending("p", gates=(GATE,)), indexed_job(gates=(GATE,)))
-    assert [pod.name for pod in cluster.view.strays()] == ["p"]
-    cluster.pod(pending("p"))
-    assert cluster.view.strays() == ()
-
-
-def failing(name: str, **more: Any) -> Json:
-    """A pod that n1 failed for its devices."""
-    status = {"reason": "UnexpectedAdmissionError", **more}
-    return pending(name, node="n1", phase="Failed", status=status)
-
-
-def test_a_failed_pod_is_told_once(cluster: Cluster) -> None:
-    """However often it is seen; its successor of the same name is told too."""
-    cluster.list_pods(failing("a"))
-    assert [pod.uid for pod in cluster.view.take_failed()] == ["uid-a"]
-    cluster.list_pods(failing("a", startTime="2026-11-29T12:00:00Z"))
-    assert cluster.view.take_failed() == ()
-    again = failing("a")
-    again["metadata"]["uid"] = "another"
-    cluster.pod(again)
-    assert [pod.uid for pod in cluster.view.take_failed()] == ["another"]
-
-
-def test_failed_pods_do_not_pile_up(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest are forgotten when nobody takes them."""
-    monkeypatch.setattr(module, "MOST_FAILED", 2)
-    cluster = Cluster()
-    cluster.pod(*(failing(f"p{number}") for number in range(3)))
-    assert [pod.name for pod in cluster.view.take_failed()] == ["p1", "p2"]
 
 
 # --- lists and changes ---------------------------------------------------------------------------
