@@ -116,9 +116,9 @@ def gathered(
 
 def named(gangs: Iterable[Gathered]) -> tuple[Gathered, ...]:
     """The same, by key, each with a key of its own: where two conventions use one name, the later
-    one in the detector's order has its convention behind it.
+    one in the detector's order has its convention behind it. One that has no members gives way.
     """
-    ordered = sorted(gangs, key=lambda each: (each.key, _ORDER[each.convention]))
+    ordered = sorted(gangs, key=_precedence)
     taken = {gang.key: gang for gang in reversed(ordered)}
     for gang in [each for each in ordered if taken[each.key] is not each]:
         key = gang.key
@@ -127,6 +127,11 @@ def named(gangs: Iterable[Gathered]) -> tuple[Gathered, ...]:
         pending = gang.pending and replace(gang.pending, key=key)
         taken[key] = replace(gang, key=key, pending=pending)
     return tuple(taken[key] for key in sorted(taken))
+
+
+def _precedence(gang: Gathered) -> tuple[GangKey, bool, int]:
+    counts = any(pod.counts for pod in gang.pods)
+    return gang.key, not counts, _ORDER[gang.convention]
 
 
 _ORDER: Final = {convention: place for place, convention in enumerate(Convention)}

@@ -82,7 +82,7 @@ class Gathered:
 
     key: GangKey
     """Unique among all gangs: where two conventions use one name, the later one in the detector's
-    order is `namespace/name~convention`."""
+    order, or the one without members, is `namespace/name~convention`."""
     uid: str
     convention: Convention
     hold: Hold

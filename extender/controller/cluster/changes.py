@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from scoring.gangs.gathering import GangId
 from scoring.model import NodeName
+
+MOST_NAMED: Final = 1 << 14
+"""Gangs or nodes that are named. Where nobody takes them, all of them are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +25,11 @@ class Changed:
     planning depends on did."""
     pods: bool = False
     """Whether pods changed that were refused, are nominated, or wait at our gate outside a gang."""
+    everything: bool = False
+    """Too much changed to be named."""
 
     def __bool__(self) -> bool:
-        return bool(self.nodes or self.gangs or self.pods)
+        return bool(self.nodes or self.gangs or self.pods or self.everything)
 
 
 class Changes:
@@ -34,22 +40,25 @@ class Changes:
         self._came = threading.Event()
         self._nodes: set[NodeName] = set()
         self._gangs: set[GangId] = set()
-        self._pods = False
+        self._pods = self._everything = False
 
     def note(
         self,
         *,
-        nodes: Iterable[NodeName] = (),
-        gangs: Iterable[GangId] = (),
+        nodes: Collection[NodeName] = (),
+        gangs: Collection[GangId] = (),
         pods: bool = False,
     ) -> None:
         """Say that these changed."""
+        if not (nodes or gangs or pods):
+            return
         with self._lock:
             self._nodes.update(nodes)
             self._gangs.update(gangs)
             self._pods |= pods
-            if self._nodes or self._gangs or self._pods:
-                self._came.set()
+            if max(len(self._nodes), len(self._gangs)) > MOST_NAMED:
+                self._nodes, self._gangs, self._everything = set(), set(), True
+            self._came.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change; whether there is one."""
@@ -59,8 +68,12 @@ class Changes:
         """All that changed since the last call."""
         with self._lock:
             found = Changed(
-                nodes=frozenset(self._nodes), gangs=frozenset(self._gangs), pods=self._pods
+                nodes=frozenset(self._nodes),
+                gangs=frozenset(self._gangs),
+                pods=self._pods,
+                everything=self._everything,
             )
-            self._nodes, self._gangs, self._pods = set(), set(), False
+            self._nodes, self._gangs = set(), set()
+            self._pods = self._everything = False
             self._came.clear()
             return found

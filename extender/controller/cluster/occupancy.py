@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from extender.controller.cluster.values import Kept
 from scoring.model import Allocation, NodeName
 from scoring.planning.values import Amounts, Room
+
+MOST_STALE: Final = 1 << 14
+"""Nodes of which sums are put off; nobody may ever ask."""
 
 Rooms = Mapping[NodeName, Room]
 Held = Mapping[NodeName, tuple[Allocation, ...]]
@@ -33,7 +37,7 @@ class Occupancy:
             del self._offers[node]
         else:
             self._offers[node] = room
-        self._stale.add(node)
+        self._spoil({node})
         return True
 
     def nodes(self) -> frozenset[NodeName]:
@@ -54,7 +58,7 @@ class Occupancy:
             self._tenants.setdefault(now.load.node, {})[key] = now
         if before and now and (before.load, before.gpus) == (now.load, now.gpus):
             return frozenset()
-        self._stale |= touched
+        self._spoil(touched)
         return frozenset(touched)
 
     def rooms(self, below: int | None = None) -> Rooms:
@@ -83,6 +87,11 @@ class Occupancy:
             for node, held in self._held.items()
         }
         return MappingProxyType({node: held for node, held in found.items() if held})
+
+    def _spoil(self, nodes: set[NodeName]) -> None:
+        self._stale |= nodes
+        if len(self._stale) > MOST_STALE:
+            self._refresh()
 
     def _refresh(self) -> None:
         if not self._stale:

@@ -32,7 +32,7 @@ class Roster:
         self._crews: dict[str, Crew] = {}
         self._gathered: dict[GangId, Gathered] = {}
         self._stale: set[GangId] = set()
-        self._named: tuple[Gathered, ...] = ()
+        self._named: tuple[Gathered, ...] | None = None
 
     def move(self, key: str, before: GangPod | None, now: GangPod | None) -> set[GangId]:
         """A pod is something else now. The gangs that are touched."""
@@ -50,6 +50,11 @@ class Roster:
             if now.owner is not None:
                 self._owned[now.owner.uid][key] = id_
         self._stale |= touched
+        for id_ in touched - self._pods.keys():
+            # At once: where nobody plans nobody asks for gangs either.
+            self._stale.discard(id_)
+            if self._gathered.pop(id_, None) is not None:
+                self._named = None
         return touched
 
     def hear(self, before: Iterable[Said], now: Iterable[Said]) -> set[GangId]:
@@ -75,23 +80,18 @@ class Roster:
         """The gangs that are planned; those that did not change are the same objects as before, and
         all of them where none changed.
         """
-        for id_ in self._stale:
-            found = self._gather(id_)
-            if found is None:
-                self._gathered.pop(id_, None)
-            else:
-                self._gathered[id_] = found
-        if self._stale:
-            self._named = gathering.named(self._gathered.values())
+        if self._stale or self._named is None:
+            for id_ in self._stale:
+                self._gather(id_)
             self._stale = set()
+            self._named = gathering.named(self._gathered.values())
         return self._named
 
-    def _gather(self, id_: GangId) -> Gathered | None:
-        pods = self._pods.get(id_)
-        if not pods:
-            return None
-        group = gathering.group_of(id_, self._groups)
-        return gathering.gathered(pods.values(), group, self._crews, self._rules)
+    def _gather(self, id_: GangId) -> None:
+        pods, group = self._pods[id_].values(), gathering.group_of(id_, self._groups)
+        found = gathering.gathered(pods, group, self._crews, self._rules)
+        if found is not None:
+            self._gathered[id_] = found
 
     def _concerned(self, said: Said) -> Iterator[GangId]:
         if isinstance(said, Crew):
