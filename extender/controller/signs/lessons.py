@@ -66,4 +66,4 @@ class Lessons:
         )
 
     def _keep(self, rejection: Rejection) -> None:
-        self._cache.reject(rejection, self._term())
+        self._cache.reject(rejection, term=self._term())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from extender.kube.writing import PatchKind
@@ -25,15 +26,15 @@ class KubeWriter(Protocol):
 class CacheWriter(Protocol):
     """The cache, behind the leader's fence. May raise `StoreError`."""
 
-    def reject(self, rejection: Rejection, term: int) -> None:
+    def reject(self, rejection: Rejection, *, term: int) -> object:
         """Keep a rejection; its time is Unix time."""
 
 
 class BreakerSink(Protocol):
     """Whoever lets breakers stand in the cache."""
 
-    def stand(self, breakers: Mapping[str, Breaker]) -> None:
-        """Want these words on pools, and none that was wanted here before; ends are Unix time."""
+    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
+        """Want these words on pools, and no others, as the leader of `term`; ends are Unix time."""
 
 
 class RefusedPod(Waiting, Protocol):
@@ -52,24 +53,17 @@ class RefusedPod(Waiting, Protocol):
         """The annotation that wakes it, as it stands; empty: there is none."""
 
 
-class NodeMark(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMark:
     """What a node carries of Surefoot's, and what a write tests."""
 
-    @property
-    def uid(self) -> str:
-        """Its uid."""
-
-    @property
-    def version(self) -> str:
-        """Its resourceVersion."""
-
-    @property
-    def condition(self) -> NodeCondition | None:
-        """Its condition `GpuHealthDegraded`."""
-
-    @property
-    def taints(self) -> Sequence[Taint]:
-        """All of its taints, in the order of the object."""
+    uid: str
+    version: str
+    """Its resourceVersion."""
+    condition: NodeCondition | None = None
+    """`GpuHealthDegraded`."""
+    taints: tuple[Taint, ...] = ()
+    """All of them, in the order of the object."""
 
 
 class View(Protocol):
