@@ -98,6 +98,7 @@ def webhook(config: SurefootConfig) -> Webhook:
         Deps(
             config=config.webhook,
             policy=policy,
+            gangs=config.gangs.rules,
             board=board,
             metrics=metrics,
             record=lambda record: decisions.append(record.tell),

@@ -47,9 +47,15 @@ def _set(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPolicy:
-    """What gangs accept."""
+    """What gangs accept, and for how long a plan binds them."""
 
     suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "ours, docs/adr/0007")
+    leader_silence_s: float = _set(
+        60.0,
+        "How long after the last sign of a leading controller its plans bind the webhook; then they only say which node comes first. Longer than `controller.lease.duration`.",
+        "ours: four lease durations, so that a change of the leader frees no gang",
+        low=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,9 @@ GATE: Final = "surefoot.dev/gang"
 ON_SHORTFALL: Final = "surefoot.dev/on-shortfall"
 """The annotation by which a gang's pods choose their own `OnShortfall`."""
 
+WAKE: Final = "surefoot.dev/wake"
+"""The annotation that tells when a pod was last woken; that it changes is what wakes it."""
+
 
 class Hold(StrEnum):
     """How much a plan binds the members of a gang."""

@@ -44,7 +44,10 @@ class GangPod:
     leaving: bool = False
     """Being deleted."""
     refused: bool = False
-    """Whether a scheduling cycle failed (`PodScheduled` False, and not for its gates)."""
+    """Whether kube-scheduler found no node for it (`PodScheduled` False, for `Unschedulable`). After an
+    error it tries again by itself, and this is not set."""
+    woken_s: float | None = None
+    """When it was last woken (annotation `surefoot.dev/wake`), Unix time; None: never."""
 
     @property
     def gated(self) -> bool:

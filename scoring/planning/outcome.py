@@ -72,6 +72,12 @@ class Miss:
     cures: tuple[str, ...]
     """Nodes of it that lack the least, with what they lack: `n17 would do if GPU 3 were reset`."""
 
+    @property
+    def told(self) -> str:
+        """`4 of 5 members fit in clique c3; n17 would do if GPU 3 were reset`."""
+        near = f"{self.placed} of {self.needed} members fit in {self.domain}"
+        return "; ".join((near, *self.cures))
+
 
 NOTHING_HELD: Mapping[PodUid, NodeName] = MappingProxyType({})
 
@@ -98,9 +104,7 @@ class Shortfall:
         """All of it for an event, in one line."""
         told = [self.constraint]
         if self.nearest is not None:
-            miss = self.nearest
-            near = f"Nearest: {miss.placed} of {miss.needed} members fit in {miss.domain}"
-            told.append("; ".join((near, *miss.cures)))
+            told.append(f"Nearest: {self.nearest.told}")
         return ". ".join(told) + "."
 
 

@@ -30,6 +30,7 @@ from extender.webhook.answers import Decision, Outcome
 from extender.webhook.explanations import explanation
 from extender.webhook.records import Record
 from scoring import picture, topology
+from scoring.gangs.rules import GangRules
 from scoring.health.causes import SPECS, Clear
 from scoring.model import Ask, Convention, Fleet, Health, Need, NodeName, PodUid, WorkClass
 from scoring.policy import DEFAULT
@@ -235,7 +236,12 @@ def test_every_field_of_an_explanation_is_documented() -> None:
         generation=1, now_s=0.0, nodes={}, seen_s={}, allocations={}, gangs={}, overrides={}, breakers={}
     )  # fmt: skip
     told = explanation(
-        picture.picture(fleet, DEFAULT), ASK, (NodeName("n"),), None, decision="offline"
+        picture.picture(fleet, DEFAULT),
+        ASK,
+        (NodeName("n"),),
+        None,
+        GangRules(),
+        decision="offline",
     )
     (node,) = told["nodes"].values()
     table = "\n".join(line for line in page.splitlines() if line.startswith("| "))

@@ -12,6 +12,7 @@ from msgspec import Raw
 from extender.controller import objects
 from extender.controller.cluster import nodes, shapes
 from extender.controller.cluster.groups import Source
+from extender.controller.cluster.nodes import SeenNode
 from extender.controller.cluster.roster import Said
 from extender.controller.cluster.values import Seen
 from extender.controller.cluster.view import ClusterView
@@ -20,7 +21,6 @@ from extender.controller.objects import KubeNode
 from extender.controller.skips import MALFORMED
 from extender.kube.shapes import Header
 from scoring.model import NodeName
-from scoring.planning.values import Room
 
 O = TypeVar("O")  # noqa: E741 - an object of the API server
 K = TypeVar("K")
@@ -118,7 +118,7 @@ class PodHandler(_Beside[shapes.ClusterPod, Seen]):
         self._view.put_pods(found, whole=whole)
 
 
-class NodeHandler(_Beside[KubeNode, Room]):
+class NodeHandler(_Beside[KubeNode, SeenNode]):
     """Nodes."""
 
     def __init__(self, mirror: NodeMirror, view: ClusterView) -> None:
@@ -128,17 +128,17 @@ class NodeHandler(_Beside[KubeNode, Room]):
         """All that counts of a node."""
         return objects.NODE.decode(raw)
 
-    def keep(self, found: KubeNode) -> Room | None:
-        """What it has beside GPUs."""
-        return nodes.offer(found)
+    def keep(self, found: KubeNode) -> SeenNode | None:
+        """What it has beside GPUs, and what it carries of Surefoot's."""
+        return nodes.seen(found)
 
-    def put(self, key: str, now: Room | None) -> None:
+    def put(self, key: str, now: SeenNode | None) -> None:
         """One node."""
         self._view.put_node(NodeName(key), now)
 
-    def put_all(self, found: Mapping[str, Room], *, whole: bool) -> None:
+    def put_all(self, found: Mapping[str, SeenNode], *, whole: bool) -> None:
         """All nodes."""
-        self._view.put_nodes({NodeName(key): room for key, room in found.items()}, whole=whole)
+        self._view.put_nodes({NodeName(key): each for key, each in found.items()}, whole=whole)
 
 
 class GroupHandler:

@@ -6,9 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from extender.controller.cluster.changes import Changes
+from extender.controller.cluster.nodes import Mark, SeenNode
 from extender.controller.cluster.occupancy import Held, Occupancy, Rooms
 from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.refusals import FailedPod
@@ -21,7 +23,7 @@ from scoring.gangs.gathering import GangId
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.values import GangPod, Gathered
 from scoring.model import NodeName, PodUid
-from scoring.planning.values import Claim, Room
+from scoring.planning.values import Claim
 from scoring.policy import Policy
 
 MOST_FAILED: Final = 1_000
@@ -44,6 +46,9 @@ class ClusterView:
         """Versions of pods that a PATCH answered, and no watch showed yet."""
         self._said: dict[tuple[str, str], tuple[Said, ...]] = {}
         self._occupancy = Occupancy()
+        self._marks: dict[NodeName, Mark] = {}
+        self._marks_told: Mapping[NodeName, Mark] | None = None
+        """A copy that was handed out; None: it is old."""
         self._roster = Roster(rules)
         self._failed: deque[FailedPod] = deque(maxlen=MOST_FAILED)
 
@@ -92,6 +97,13 @@ class ClusterView:
             self._failed.clear()
             return found
 
+    def marks(self) -> Mapping[NodeName, Mark]:
+        """What each node carries of Surefoot's. The same object as before where nothing changed."""
+        with self._lock:
+            if self._marks_told is None:
+                self._marks_told = MappingProxyType(dict(self._marks))
+            return self._marks_told
+
     # --- what is written -------------------------------------------------------------------------
 
     def put_pod(self, key: str, now: Seen | None) -> None:
@@ -133,19 +145,18 @@ class ClusterView:
                 self._folded[header.key] = header.resource_version
             self._move(header.key, now)
 
-    def put_node(self, name: NodeName, room: Room | None) -> None:
-        """What a node has, with nothing held; None: it is gone."""
+    def put_node(self, name: NodeName, now: SeenNode | None) -> None:
+        """A node as a watch shows it; None: it is gone."""
         with self._lock:
-            if self._occupancy.offer(name, room):
+            if self._stand(name, now):
                 self.changes.note(nodes=(name,))
 
-    def put_nodes(self, found: Mapping[NodeName, Room], *, whole: bool) -> None:
+    def put_nodes(self, found: Mapping[NodeName, SeenNode], *, whole: bool) -> None:
         """All nodes; where not `whole`, those that are missing may be there all the same."""
         with self._lock:
             gone = self._occupancy.nodes() - found.keys() if whole else frozenset()
-            rooms = {**dict.fromkeys(gone), **found}
-            changed = [node for node, room in rooms.items() if self._occupancy.offer(node, room)]
-            self.changes.note(nodes=changed)
+            now: dict[NodeName, SeenNode | None] = {**dict.fromkeys(gone), **found}
+            self.changes.note(nodes=[name for name, each in now.items() if self._stand(name, each)])
 
     def put_said(self, source: str, key: str, now: tuple[Said, ...]) -> None:
         """What an object of one source says of gangs; empty: nothing, or it is gone."""
@@ -165,6 +176,16 @@ class ClusterView:
                 self._hear((source, key), now)
 
     # --- under the lock --------------------------------------------------------------------------
+
+    def _stand(self, name: NodeName, now: SeenNode | None) -> bool:
+        """Whether what the node offers changed."""
+        if self._marks.get(name) != (now.mark if now else None):
+            self._marks_told = None
+            if now is None:
+                del self._marks[name]
+            else:
+                self._marks[name] = now.mark
+        return self._occupancy.offer(name, now.room if now else None)
 
     def _see(self, key: str, now: Seen | None) -> None:
         before, folded = self._pods.get(key), self._folded.get(key)

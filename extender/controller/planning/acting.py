@@ -1,0 +1,195 @@
+"""The threads that carry steps out, one write at a time to each pod.
+
+What fails is not repeated here: the next round derives it again from what is observed then. A pod
+whose write was refused is left alone until it changes, or for a growing while.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+import structlog
+
+from extender.controller.cluster.values import GatedPod
+from extender.controller.planning import writes
+from extender.controller.planning.writes import Write
+from extender.kube.errors import FencedError, KubeError, RefusedError
+from extender.kube.writing import PatchKind
+from scoring.gangs.steps import Step, Verb
+from scoring.model import PodUid
+
+THREADS: Final = 8
+FIRST_PAUSE_S: Final = 0.2
+LAST_PAUSE_S: Final = 30.0
+_CHANGED: Final = frozenset({404, 409, 422})
+"""Answers which tell that the pod is not what it was looked at as."""
+
+_log = structlog.get_logger("surefoot.controller")
+
+
+class Ending(StrEnum):
+    """How a write ended."""
+
+    DONE = "done"
+    CHANGED = "changed"
+    """The pod was not what it had been looked at as: it changed, went, or was bound."""
+    FENCED = "fenced"
+    """Not sent: somebody else may lead."""
+    FAILED = "failed"
+
+
+class KubeWriter(Protocol):
+    """The API server, behind the leader's fence. Each method may raise `KubeError`."""
+
+    def patch(self, path: str, body: bytes, *, kind: PatchKind = PatchKind.JSON) -> bytes:
+        """Change an object; it, as it is then."""
+
+    def create(self, path: str, body: bytes) -> bytes:
+        """Create an object; it, as it is then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One write to one pod."""
+
+    uid: PodUid
+    version: str
+    pod: str
+    """Its name, for people."""
+    verb: Verb
+    write: Write
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """A pod whose last write failed."""
+
+    version: str
+    until_s: float
+    pause_s: float
+
+
+class Actor:
+    """Carries steps out. `close` it at the end."""
+
+    def __init__(
+        self,
+        server: KubeWriter,
+        done: Callable[[bytes], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        unix: Callable[[], float] = time.time,
+        threads: int = THREADS,
+    ) -> None:
+        """`done` takes each pod as the server answered it, on one of the threads."""
+        self._server = server
+        self._done = done
+        self._clock = clock
+        self._unix = unix
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="surefoot-act")
+        self._lock = threading.Lock()
+        self._busy: set[PodUid] = set()
+        self._trouble: dict[PodUid, _Trouble] = {}
+        self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
+
+    def act(self, steps: Iterable[Step]) -> None:
+        """Begin what can be begun of `steps`."""
+        for step in steps:
+            pod, member = step.pod, step.pod.member
+            self._begin(
+                _Task(
+                    uid=member.uid,
+                    version=pod.version,
+                    pod=f"{pod.namespace}/{member.name}",
+                    verb=step.verb,
+                    write=writes.write(step, self._unix()),
+                )
+            )
+
+    def release(self, strays: Iterable[GatedPod]) -> None:
+        """Lift our gate from pods that no plan will ever lift it from."""
+        for pod in strays:
+            self._begin(
+                _Task(
+                    uid=pod.uid,
+                    version=pod.version,
+                    pod=f"{pod.namespace}/{pod.name}",
+                    verb=Verb.LIFT,
+                    write=writes.release(pod),
+                )
+            )
+
+    @property
+    def busy(self) -> int:
+        """How many writes are on their way."""
+        return len(self._busy)
+
+    def forget(self, alive: Callable[[PodUid], bool]) -> None:
+        """Forget the troubles of pods that are no more."""
+        with self._lock:
+            self._trouble = {uid: each for uid, each in self._trouble.items() if alive(uid)}
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what is on its way."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _begin(self, task: _Task) -> None:
+        with self._lock:
+            trouble = self._trouble.get(task.uid)
+            resting = (
+                trouble is not None
+                and trouble.version == task.version
+                and self._clock() < trouble.until_s
+            )
+            if task.uid in self._busy or resting:
+                return
+            self._busy.add(task.uid)
+        self._pool.submit(self._carry_out, task)
+
+    def _carry_out(self, task: _Task) -> None:
+        ending = Ending.FAILED
+        try:
+            ending = self._write(task)
+        finally:
+            with self._lock:
+                self._busy.discard(task.uid)
+                self.endings[task.verb, ending] += 1
+                if ending is Ending.DONE:
+                    self._trouble.pop(task.uid, None)
+                else:
+                    self._note(task.uid, task.version)
+
+    def _write(self, task: _Task) -> Ending:
+        write = task.write
+        try:
+            if write.kind is None:
+                self._server.create(write.path, write.body)
+                return Ending.DONE
+            answer = self._server.patch(write.path, write.body, kind=write.kind)
+        except FencedError:
+            return Ending.FENCED
+        except RefusedError as error:
+            return Ending.CHANGED if error.status in _CHANGED else self._failed(task, error)
+        except KubeError as error:
+            return self._failed(task, error)
+        except Exception as error:  # noqa: BLE001 - one pod must never stop the others
+            return self._failed(task, error)
+        self._done(answer)
+        return Ending.DONE
+
+    def _failed(self, task: _Task, error: Exception) -> Ending:
+        _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
+        return Ending.FAILED
+
+    def _note(self, uid: PodUid, version: str) -> None:
+        known = self._trouble.get(uid)
+        again = known is not None and known.version == version
+        pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
+        self._trouble[uid] = _Trouble(version, self._clock() + pause_s, pause_s)
