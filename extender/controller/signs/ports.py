@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from extender.kube.writing import PatchKind
@@ -53,17 +52,24 @@ class RefusedPod(Waiting, Protocol):
         """The annotation that wakes it, as it stands; empty: there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeMark:
+class NodeMark(Protocol):
     """What a node carries of Surefoot's, and what a write tests."""
 
-    uid: str
-    version: str
-    """Its resourceVersion."""
-    condition: NodeCondition | None = None
-    """`GpuHealthDegraded`."""
-    taints: tuple[Taint, ...] = ()
-    """All of them, in the order of the object."""
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+
+    @property
+    def version(self) -> str:
+        """Its resourceVersion."""
+
+    @property
+    def condition(self) -> NodeCondition | None:
+        """Its condition `GpuHealthDegraded`."""
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """All of its taints, in the order of the object."""
 
 
 class View(Protocol):

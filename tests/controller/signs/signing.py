@@ -13,9 +13,9 @@ from kubes import ApiServer
 from waiters import Waiter
 
 from extender.config.model import Mode, UnknownNodes
+from extender.controller import objects
+from extender.controller.cluster.nodes import Mark, mark
 from extender.controller.signs.events import Target
-from extender.controller.signs.marks import mark_of
-from extender.controller.signs.ports import NodeMark
 from extender.controller.signs.signs import Signs
 from extender.kube.fence import Fence
 from extender.kube.writing import Writer
@@ -52,11 +52,11 @@ class ServerView:
         found, self.failures = self.failures, []
         return found
 
-    def marks(self) -> Mapping[NodeName, NodeMark]:
+    def marks(self) -> Mapping[NodeName, Mark]:
         """Every node."""
         bodies = [body for (kind, _), body in list(self._api._objects.items()) if kind == "nodes"]
         return {
-            NodeName(body["metadata"]["name"]): mark_of(*cluster_objects.raw(body))
+            NodeName(body["metadata"]["name"]): mark(objects.NODE.decode(json.dumps(body)))
             for body in bodies
         }
 

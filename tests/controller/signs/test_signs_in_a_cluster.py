@@ -22,7 +22,6 @@ from extender.controller.cluster.view import ClusterView
 from extender.controller.mirrors import NodeMirror, PodMirror
 from extender.controller.publisher import Publisher
 from extender.controller.signs.breakers import RuledBreakers
-from extender.controller.signs.marks import MarkedNodes, Sight
 from extender.controller.signs.signs import Signs
 from extender.controller.source import Source
 from extender.controller.wanted import Wanted
@@ -53,10 +52,9 @@ class Leader:
         self.cluster = ClusterView(DEFAULT, GangRules())
         pods = PodHandler(PodMirror(wanted, self.cache.ids), self.cluster)
         nodes = NodeHandler(NodeMirror(wanted, self.cache.ids), self.cluster)
-        self.nodes = MarkedNodes(nodes)
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(Client(kube), "/api/v1/pods", pods),
-            Reflector(Client(kube), "/api/v1/nodes", self.nodes),
+            Reflector(Client(kube), "/api/v1/nodes", nodes),
         )
         sources = [
             Source(self.reflectors[0], pods.mirror),
@@ -72,7 +70,7 @@ class Leader:
         )
         self.kube = KubeWriter(kube, Fence(TERM))
         self.signs = Signs(
-            view=Sight(self.cluster, self.nodes),
+            view=self.cluster,
             kube=self.kube,
             cache=self.cache,
             sink=RuledBreakers(wanted),
