@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +11,9 @@ import structlog
 
 from extender.controller.signs.events import Events, EventType, Target
 from extender.controller.signs.ports import BreakerSink
+from extender.controller.wanted import Wanted
+from extender.store import render
+from extender.store.schema import Kind
 from scoring import breakers
 from scoring.breakers import Memory
 from scoring.model import Breaker, BreakerState
@@ -34,13 +38,18 @@ _TOLD: Final = {
 class Breakers:
     """The breakers of one fleet. For one thread at a time."""
 
-    def __init__(self, sink: BreakerSink, events: Events, home: Target) -> None:
-        """`home`: what stands for Surefoot itself; events on pools are about it."""
+    def __init__(
+        self, sink: BreakerSink, events: Events, home: Target, term: Callable[[], int]
+    ) -> None:
+        """`home`: what stands for Surefoot itself; events on pools are about it. `term`: of the
+        leader that this process is.
+        """
         self.trips: Final[Counter[BreakerState]] = Counter()
         """How often a pool came into a state that is not closed."""
         self._sink = sink
         self._events = events
         self._home = home
+        self._term = term
         self.forget()
 
     @property
@@ -70,7 +79,8 @@ class Breakers:
                 if word.until_s is None
                 else replace(word, until_s=word.until_s + ahead_s)
                 for pool, word in words.items()
-            }
+            },
+            self._term(),
         )
         for pool in sorted(before.keys() | words.keys()):
             if not first or picture.fleet.breakers.get(pool) is None:
@@ -86,6 +96,18 @@ class Breakers:
         bad = now is not BreakerState.CLOSED
         kind = EventType.WARNING if bad else EventType.NORMAL
         self._events.about(self._home, reason, note.format(pool), kind)
+
+
+class RuledBreakers:
+    """Breakers among what the publisher brings into the cache."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+
+    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
+        """Want these words on pools, and no others; of an earlier term than the publisher's: nothing."""
+        papers = [render.document(word) for word in breakers.values()]
+        self._wanted.rule(Kind.BREAKER, {paper.id: paper.encoded for paper in papers}, term)
 
 
 def _state(word: Breaker | None) -> BreakerState:

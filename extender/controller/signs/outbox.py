@@ -78,7 +78,7 @@ class Outbox(Generic[T]):
             self._lost.clear()
 
     def take_lost(self) -> list[T]:
-        """What was not sent since the last call, for those who try again."""
+        """What no server took since the last call, or what was pushed out: for those who try again."""
         with self._ready:
             lost = list(self._lost)
             self._lost.clear()
@@ -94,8 +94,10 @@ class Outbox(Generic[T]):
             except (KubeError, StoreError) as error:
                 self._missed(item[0], str(error))
             except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
+                # It would fail again, so nobody is to try.
                 _log.exception("sign_failed", outbox=self.name)
-                self._missed(item[0], f"{type(error).__name__}: {error}")
+                self.failed += 1
+                self._problem = f"{type(error).__name__}: {error}"
             else:
                 self.sent += 1
                 self._problem = None

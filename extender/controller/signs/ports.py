@@ -32,8 +32,8 @@ class CacheWriter(Protocol):
 class BreakerSink(Protocol):
     """Whoever lets breakers stand in the cache."""
 
-    def stand(self, breakers: Mapping[str, Breaker]) -> None:
-        """Want these words on pools, and none that was wanted here before; ends are Unix time."""
+    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
+        """Want these words on pools, and no others, as the leader of `term`; ends are Unix time."""
 
 
 class RefusedPod(Waiting, Protocol):
@@ -68,7 +68,7 @@ class NodeMark(Protocol):
         """Its condition `GpuHealthDegraded`."""
 
     @property
-    def taints(self) -> Sequence[Taint]:
+    def taints(self) -> tuple[Taint, ...]:
         """All of its taints, in the order of the object."""
 
 

@@ -66,7 +66,7 @@ class Signs:
         self.wakes: Final = Wakes(view, kube, STRANGERS[unknown_nodes], planned, wall)
         self.conditions: Final = Conditions(view, kube, self.events, wall)
         self.taints: Final = Taints(view, kube, on=taint)
-        self.breakers: Final = Breakers(sink, self.events, home)
+        self.breakers: Final = Breakers(sink, self.events, home, self._leading)
         self.lessons: Final = Lessons(cache, view, self.events, self._leading)
         self.outboxes: Final = (
             self.wakes.outbox,

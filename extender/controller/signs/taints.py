@@ -101,7 +101,7 @@ class Taints:
                     node=name,
                     uid=mark.uid,
                     version=mark.version,
-                    taints=tuple(mark.taints),
+                    taints=mark.taints,
                     add=name in wanted,
                 )
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +13,21 @@ from kubes import ApiServer
 from waiters import Waiter
 
 from extender.config.model import Mode, UnknownNodes
+from extender.controller import objects
+from extender.controller.cluster.nodes import Mark, mark
 from extender.controller.signs.events import Target
 from extender.controller.signs.signs import Signs
 from extender.kube.fence import Fence
 from extender.kube.writing import Writer
 from extender.store.errors import StoreError
-from scoring.conditions import TYPE, NodeCondition, Status
+from scoring.conditions import TYPE
 from scoring.learning import FailedPod
-from scoring.model import Breaker, GangKey, NodeName, Rejection, Taint
+from scoring.model import Breaker, GangKey, NodeName, Rejection
 
 Json = dict[str, Any]
 HOME = Target(
     api_version="coordination.k8s.io/v1", kind="Lease", namespace="surefoot", name="controller"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """What a node carries."""
-
-    uid: str
-    version: str
-    condition: NodeCondition | None
-    taints: tuple[Taint, ...]
 
 
 class ServerView:
@@ -64,26 +55,10 @@ class ServerView:
     def marks(self) -> Mapping[NodeName, Mark]:
         """Every node."""
         bodies = [body for (kind, _), body in list(self._api._objects.items()) if kind == "nodes"]
-        return {NodeName(body["metadata"]["name"]): _mark(body) for body in bodies}
-
-
-def _mark(body: Json) -> Mark:
-    found = [each for each in body["status"].get("conditions", ()) if each["type"] == TYPE]
-    return Mark(
-        uid=body["metadata"]["uid"],
-        version=body["metadata"]["resourceVersion"],
-        condition=NodeCondition(
-            status=Status(found[0]["status"]),
-            reason=found[0]["reason"],
-            message=found[0]["message"],
-        )
-        if found
-        else None,
-        taints=tuple(
-            Taint(key=each["key"], effect=each["effect"], value=each.get("value", ""))
-            for each in body["spec"].get("taints", ())
-        ),
-    )
+        return {
+            NodeName(body["metadata"]["name"]): mark(objects.NODE.decode(json.dumps(body)))
+            for body in bodies
+        }
 
 
 class Clock:
@@ -109,13 +84,13 @@ class Cache:
         self.breakers: list[dict[str, Breaker]] = []
         self.broken = False
 
-    def reject(self, rejection: Rejection, term: int) -> None:
+    def reject(self, rejection: Rejection, *, term: int) -> None:
         """Keep a rejection."""
         if self.broken:
             raise StoreError("the cache does not answer")
         self.rejections.append((rejection, term))
 
-    def stand(self, breakers: Mapping[str, Breaker]) -> None:
+    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
         """Note what is to stand."""
         self.breakers.append(dict(breakers))
 
