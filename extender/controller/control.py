@@ -175,12 +175,10 @@ class Controller:
             reflector.close()
         self._pages.close()
 
-    def stand(self, breakers: Mapping[str, Breaker]) -> None:
+    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
         """Want these words on pools, and no others; ends are Unix time."""
-        term = self._term()
-        if term is not None:
-            documents = {pool: render.document(each).encoded for pool, each in breakers.items()}
-            self._wanted.rule(Kind.BREAKER, documents, term)
+        documents = {pool: render.document(each).encoded for pool, each in breakers.items()}
+        self._wanted.rule(Kind.BREAKER, documents, term)
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -278,7 +276,7 @@ class Controller:
         )
         settled = self._wanted.settled() if term is not None else self._wanted.complete()
         told = (
-            f"{self._wanted.lag_s():.1f}s"
+            f"{self._publisher.lag_s():.1f}s"
             if settled
             else "not all of the first lists is written yet"
         )

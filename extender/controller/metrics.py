@@ -92,13 +92,20 @@ class MirrorFigures(Collector):
         writes.add_metric(["written"], status.written)
         writes.add_metric(["removed"], status.removed)
         yield writes
+        yield CounterMetricFamily(
+            "surefoot_mirror_fenced",
+            "How often the cache had seen a leader of a higher term.",
+            value=status.fenced,
+        )
         yield GaugeMetricFamily(
-            "surefoot_mirror_pending", "Documents yet to be written.", value=self._wanted.pending()
+            "surefoot_mirror_pending",
+            "Documents yet to be written.",
+            value=self._publisher.pending(),
         )
         yield GaugeMetricFamily(
             "surefoot_mirror_lag_seconds",
             "How long the oldest of them waits.",
-            value=self._wanted.lag_s(),
+            value=self._publisher.lag_s(),
         )
         yield GaugeMetricFamily(
             "surefoot_store_connected",

@@ -54,6 +54,9 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
     one burst or wait together.
     """
     pending = [pod for pod in gang.members if pod.member.bound is None]
+    if gang.hold is Hold.OFF:
+        # Its group says that it is no gang, so nothing is worth waiting for.
+        return tuple(Step(verb=Verb.LIFT, pod=pod) for pod in pending if pod.gated)
     nominations = tuple(_nominations(gang, pending, record))
     if nominations:
         return nominations

@@ -182,8 +182,8 @@ def test_a_removal_that_the_cache_lost_is_repeated(
     eventually(lambda: holders(fleets.look(store)[0]) == {"gpu-0": {"a": 1}}, "the sweep")
 
 
-def test_two_controllers_are_harmless(api: ApiServer, begin: Begin, store: StoreSettings) -> None:
-    """They want the same bytes: each change is one generation, not two."""
+def test_one_of_two_controllers_writes(api: ApiServer, begin: Begin, store: StoreSettings) -> None:
+    """The other is as ready, and knows as much."""
     api.set("nodes", node("gpu-0", zone="z1"))
     api.set("pods", pod("a"))
     both = [begin(store), begin(store)]
@@ -193,6 +193,21 @@ def test_two_controllers_are_harmless(api: ApiServer, begin: Begin, store: Store
     eventually(lambda: "gpu-1" in fleets.look(store)[0].allocations, "the change")
     eventually(lambda: all(_seen(each) == 2 for each in both), "both have seen it")
     assert fleets.look(store)[0].generation == 3
+    assert [each.leads for each in both].count(True) == 1
+
+
+def test_another_takes_over_when_the_leader_ends(
+    api: ApiServer, begin: Begin, store: StoreSettings
+) -> None:
+    """At once, since the Lease is given back; what changes from then on is written by the other."""
+    first = begin(store)
+    eventually(lambda: first.leads, "the first leads")
+    second = begin(store)
+    eventually(lambda: ready(second), "the second is ready")
+    first.close()
+    api.set("pods", pod("a"))
+    eventually(lambda: "gpu-0" in fleets.look(store)[0].allocations, "the change")
+    assert second.leads
 
 
 def _seen(controller: Controller) -> float:
@@ -263,6 +278,7 @@ def test_the_command_runs_until_a_signal_ends_it(
         while told["event"] != "listening":
             told = json.loads(process.stderr.readline())
         assert told["api_server"] == f"http://127.0.0.1:{api.port}"
+        eventually(lambda: "leads in term" in page(told["address"], "/readyz?verbose")[1], "leads")
         eventually(lambda: page(told["address"], "/readyz")[0] == 200, "ready")
         process.send_signal(number)
         _, rest = process.communicate(timeout=20)

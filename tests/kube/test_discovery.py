@@ -83,7 +83,7 @@ class TestReflector:
         eventually(lambda: len(api.tokens) >= before + 3, "discovery is asked again")
         assert seen.said == ["listing", "listed"]
         assert (seen.status.served, seen.status.problem) == (False, None)
-        assert (seen.reflector.name, seen.reflector.fresh) == ("podgroups", True)
+        assert (seen.reflector.name, seen.reflector.fresh) == (PLACE.name, True)
         assert not seen.reflector.restarts
         assert api.calls == []
 

@@ -27,7 +27,7 @@ from scoring.gangs import planning, recording
 from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
-from scoring.gangs.rules import GangRules
+from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.steps import overdue, steps
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
@@ -156,7 +156,7 @@ class Planning:
         self._witness.looked(look)
         if term is None:
             return
-        gangs = self._view.gangs()
+        gangs = self._gangs()
         self._record(gangs, self._outcomes(gangs, look), term)
         if self._acts:
             for gang in gangs:
@@ -164,6 +164,11 @@ class Planning:
                     self._actor.act(steps(gang, record, self._rules, self._unix()))
             self._actor.release(self._view.strays())
         self._count()
+
+    def _gangs(self) -> Sequence[Gathered]:
+        """What is planned. Where nobody acts on plans, they bind nobody either."""
+        gangs = self._view.gangs()
+        return gangs if self._acts else [replace(gang, hold=Hold.OFF) for gang in gangs]
 
     def _succeed(self, term: int | None, look: Look | None) -> None:
         """Go on with what the last leader left, or leave it to the next."""

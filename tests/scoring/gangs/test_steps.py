@@ -66,6 +66,13 @@ def test_a_nomination_of_kube_scheduler_stays_where_plans_are_preferred_only() -
     assert steps(own, record(own, WAITING, lack=Lack.NO_ROOM), RULES, NOW_S) == ()
 
 
+def test_the_pods_of_what_is_no_gang_are_let_go() -> None:
+    """Their group says so: `basic`, or a minimum of 1."""
+    single = gang(pod(0, nominated="n9"), pod(1, gated=False), hold=Hold.OFF)
+    found = steps(single, record(single, WAITING), RULES, NOW_S)
+    assert verbs(found) == [(Verb.LIFT, "train-0", None)]
+
+
 def test_pods_that_do_not_count_are_left_alone() -> None:
     """Finished, leaving, and held by another's gate."""
     others = (
