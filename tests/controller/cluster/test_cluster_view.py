@@ -21,6 +21,7 @@ from kube_objects import (
 )
 
 from extender.controller.cluster import changes, occupancy
+from extender.controller.cluster.nodes import SeenNode
 from scoring.gangs.gathering import GangId
 from scoring.gangs.values import GangPod, Gathered
 from scoring.model import Convention, GangKey, NodeName
@@ -200,7 +201,8 @@ def test_nodes_that_a_list_does_not_have_are_gone(cluster: Cluster) -> None:
     """If it is whole."""
     cluster.node(node("n1"), node("n2"))
     for whole in (False, True):
-        cluster.view.put_nodes({N1: cluster.view.rooms()[N1]}, whole=whole)
+        seen = SeenNode(room=cluster.view.rooms()[N1], mark=cluster.view.marks()[N1])
+        cluster.view.put_nodes({N1: seen}, whole=whole)
         assert (NodeName("n2") in cluster.view.rooms()) is not whole
 
 

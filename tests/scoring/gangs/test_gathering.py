@@ -181,6 +181,13 @@ def test_done_members_of_an_earlier_owner_do_not_count() -> None:
     assert numbers(gathered(*done(*earlier), *members[:3])) == (4, None)
 
 
+def test_done_members_that_are_being_deleted_do_not_count() -> None:
+    """They go with the gang that they were of."""
+    members = pods(4, least=4)
+    going = [replace(each, leaving=True) for each in done(*members[:1])]
+    assert numbers(gathered(*going, *members[1:])) == (4, None)
+
+
 def test_other_owners_of_the_same_gang_may_be_done() -> None:
     """Of a JobSet one Job may end before the others."""
     launcher = pod("launcher", least=4, owner=Owner(kind="Job", name="launcher", uid="l"))

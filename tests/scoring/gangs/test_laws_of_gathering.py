@@ -8,11 +8,12 @@ from gang_pods import ALL, JOB, group, many, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.gangs.gathering import Crew, gang_of, gather
+from scoring.gangs.gathering import Crew, GangId, gang_of, gather
 from scoring.gangs.rules import GATE
 from scoring.gangs.values import GangPod, Gathered
-from scoring.model import Convention
+from scoring.model import Convention, GangKey
 
+KEY = GangKey("ml/any")
 GROUPS = {**group("a", min=3, size=4), **group("b", Convention.KUEUE, min=2)}
 CREWS = {JOB.uid: Crew(uid=JOB.uid, parallelism=3, completions=4)}
 
@@ -35,8 +36,18 @@ def test_a_pod_at_another_gate_changes_nothing(pods: list[GangPod], gang: str, g
     """It neither counts nor reserves, as long as somebody else holds it."""
     held = pod("held", gang=gang, least=7, size=9, created_s=500.0, gates=frozenset({GATE, gate}))
 
-    def counted(found: tuple[Gathered, ...]) -> list[Gathered]:
-        return [replace(each, pods=each.members) for each in found if each.members]
+    def counted(found: tuple[Gathered, ...]) -> dict[GangId, Gathered]:
+        """By what the pods call it: a name that several gangs use is told apart in some way."""
+        return {
+            gang_of(each.members[0]): replace(
+                each,
+                key=KEY,
+                pods=each.members,
+                pending=each.pending and replace(each.pending, key=KEY),
+            )
+            for each in found
+            if each.members
+        }
 
     assert counted(gangs([*pods, held])) == counted(gangs(pods))
 
