@@ -15,6 +15,8 @@ from extender.store.writer import Writer
 
 SMALL: Final = {"cpu": "100m", "memory": "64Mi"}
 GPU: Final = "nvidia.com/gpu"
+COMPLETES_AFTER: Final = "surefoot.dev/e2e-completes-after"
+"""An annotation that KWOK heeds."""
 
 
 def pod(
@@ -63,10 +65,11 @@ class Pods:
         """Create them in this order; their names."""
         return [self._api.create(self.path, each)["metadata"]["name"] for each in bodies]
 
-    def beside(self, body: Json) -> None:
-        """Create another object in their namespace, of a kind whose plural ends in `s`."""
+    def beside(self, body: Json) -> Json:
+        """Create another object in their namespace, of a kind whose plural ends in `s`; it as stored."""
         kind = f"{body['kind'].lower()}s"
-        self._api.create(f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}", body)
+        path = f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}"
+        return self._api.create(path, body)
 
     def report(self, store: StoreSettings) -> None:
         """Tell the cache how many GPUs each bound pod holds, as the controller would."""
@@ -102,9 +105,20 @@ class Pods:
             self._api.delete(f"{self.path}/{name}", gracePeriodSeconds="0")
         eventually(lambda: not self.all().keys() & set(names), f"{names} are gone")
 
+    def complete(self, *names: str, after: str = "0s") -> None:
+        """Let the processes of running pods end well."""
+        for name in names:
+            self._api.merge(
+                f"{self.path}/{name}", {"metadata": {"annotations": {COMPLETES_AFTER: after}}}
+            )
+
     def nodes(self) -> dict[str, str | None]:
         """Where each pod is bound to, None while it is pending."""
         return {name: each["spec"].get("nodeName") for name, each in self.all().items()}
+
+    def nominations(self) -> dict[str, str | None]:
+        """Which node each pod is nominated to."""
+        return {name: each["status"].get("nominatedNodeName") for name, each in self.all().items()}
 
     def running(self, *names: str) -> dict[str, str]:
         """Wait until all of them run; the node of each."""
