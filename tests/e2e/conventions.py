@@ -178,7 +178,7 @@ def kueue_members(
     if admitted:
         labels |= {f"{prefix}/cluster-queue-name": "gpus", f"{prefix}/podset": "main"}
         annotations |= {f"{prefix}/workload": gang}
-    gates = {} if admitted else {"schedulingGates": [KUEUE_GATE]}
+    gates: dict[str, Any] = {} if admitted else {"schedulingGates": [KUEUE_GATE]}
     return [
         pod(f"{gang}-{i}", gpus=gpus, labels=labels, annotations=annotations, **gates, **options)
         for i in range(size)

@@ -17,6 +17,8 @@ from scoring.gangs.rules import GATE
 class PodState:
     """One version of a pod, as far as gangs are concerned."""
 
+    gang: str
+    """As Surefoot's own label names it; empty: of none."""
     gated: bool
     nominated: str | None
     node: str | None
@@ -33,6 +35,7 @@ def state_of(pod: Json) -> PodState:
     gates = pod["spec"].get("schedulingGates", ())
     status = pod["status"]
     return PodState(
+        gang=pod["metadata"].get("labels", {}).get("surefoot.dev/gang", ""),
         gated=any(gate["name"] == GATE for gate in gates),
         nominated=status.get("nominatedNodeName") or None,
         node=pod["spec"].get("nodeName") or None,

@@ -99,6 +99,17 @@ class Pods:
         """Every pod of the namespace by name."""
         return {each["metadata"]["name"]: each for each in self._api.items(self.path)}
 
+    def gang(self, name: str) -> dict[str, Json]:
+        """The members of a gang of Surefoot's own convention."""
+        found = self._api.items(self.path, labelSelector=f"surefoot.dev/gang={name}")
+        return {each["metadata"]["name"]: each for each in found}
+
+    def whole(self, gang: str, size: int) -> dict[str, str]:
+        """Wait until `size` members of a gang run; the node of each."""
+        __tracebackhide__ = True
+        names = eventually(lambda: _full(self.gang(gang), size), f"{gang} has {size} pods")
+        return self.running(*names)
+
     def delete(self, *names: str) -> None:
         """Delete them, and wait until they are gone."""
         for name in names:
@@ -164,3 +175,7 @@ class Pods:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return str(condition["message"])
         return ""
+
+
+def _full(members: dict[str, Json], size: int) -> tuple[str, ...]:
+    return tuple(members) if len(members) == size else ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +16,12 @@ from asking import Json
 from e2e.cluster import KUBECTL, Cluster
 from e2e.conventions import indexed_job, members, owned_by
 from e2e.fixtures import MakesScheduler
-from e2e.gating import GATE, gated, gates_of, policy_for
+from e2e.gating import gated, gates_of, policy_for
 from e2e.nodes import Nodes
 from e2e.pods import Pods, pod
 from e2e.schedulers import configuration
 from e2e.waiting import eventually, throughout
+from scoring.gangs.rules import GATE
 
 OPERATIONS: Final = Path(__file__).parents[2] / "docs" / "operations.md"
 DOCUMENTED: Final = re.compile(
@@ -139,8 +141,23 @@ def test_a_gate_of_the_template_holds_the_pods_of_a_job(
     assert sum(each[0].get("reason") == "SchedulingGated" for each in conditions) == 2
 
 
-def test_the_documented_line_frees_everybody_without_surefoot(
-    cluster: Cluster, gpu_nodes: Nodes, pods: Pods, scheduler: MakesScheduler
+def _with_kubectl() -> list[str]:
+    """The line of docs/operations.md, as people paste it."""
+    (line,) = DOCUMENTED.findall(OPERATIONS.read_text(encoding="utf-8"))
+    return ["sh", "-ec", line]
+
+
+def _with_surefoot() -> list[str]:
+    return [sys.executable, "-m", "extender", "gates", "release", "--all"]
+
+
+@pytest.mark.parametrize("command", [_with_kubectl, _with_surefoot], ids=["kubectl", "surefoot"])
+def test_everybody_can_be_freed_without_a_controller(
+    cluster: Cluster,
+    gpu_nodes: Nodes,
+    pods: Pods,
+    scheduler: MakesScheduler,
+    command: Callable[[], list[str]],
 ) -> None:
     """Of every convention; the gates of others stay."""
     gpu_nodes(2)
@@ -151,13 +168,12 @@ def test_the_documented_line_frees_everybody_without_surefoot(
         gated(pod("both", schedulingGates=[FOREIGN])),
         pod("foreign", schedulingGates=[FOREIGN]),
     )
-    (line,) = DOCUMENTED.findall(OPERATIONS.read_text(encoding="utf-8"))
     environment = {
         **os.environ,
         "PATH": f"{KUBECTL.parent}:{os.environ['PATH']}",
         "KUBECONFIG": str(cluster.plane.kubeconfig),
     }
-    subprocess.run(["sh", "-ec", line], env=environment, check=True, timeout=60)
+    subprocess.run(command(), env=environment, check=True, timeout=60)
     pods.running("train-0", "train-1", "other")
     held = {name: found for name, found in _gates(pods).items() if found}
     assert held == {"both": [FOREIGN["name"]], "foreign": [FOREIGN["name"]]}

@@ -109,5 +109,5 @@ def test_a_history_misses_no_version(
     pods.delete("a")
     seen = history.of("a")
     assert [each.nominated for each in seen[:4]] == [None, "gpu-0", "elsewhere", None]
-    assert seen[-1] == PodState(gated=False, nominated=None, node="gpu-0", finished=True)
+    assert seen[-1] == PodState(gang="", gated=False, nominated=None, node="gpu-0", finished=True)
     assert list(history.scenes())[-1] == {}
