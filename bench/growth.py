@@ -24,6 +24,7 @@ from extender.webhook.answers import Judge
 from extender.webhook.board import Board
 from extender.wire import asks, scheduler
 from scoring import picture
+from scoring.gangs.rules import GangRules
 from scoring.model import Allocation, Fleet, Node, NodeName
 from scoring.policy import DEFAULT
 
@@ -81,7 +82,7 @@ def measured(nodes: int, repeats: int) -> dict[str, float]:
     fleet, names, gangs = built(nodes)
     board = Board(DEFAULT, time.monotonic, 300.0)
     board.publish(fleet, None)
-    judge = Judge(WebhookConfig(mode=Mode.ENFORCE), board)
+    judge = Judge(WebhookConfig(mode=Mode.ENFORCE), board, GangRules())
     pods = itertools.cycle(list(itertools.islice(bodies(names, gangs), 16)))
 
     def answer() -> bytes:

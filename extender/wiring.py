@@ -98,6 +98,7 @@ def webhook(config: SurefootConfig) -> Webhook:
         Deps(
             config=config.webhook,
             policy=policy,
+            gangs=config.gangs.rules,
             board=board,
             metrics=metrics,
             record=lambda record: decisions.append(record.tell),
@@ -163,14 +164,34 @@ def control(config: SurefootConfig, ending: Ending) -> None:
         extender.listening.BindError: the address of its pages cannot be had.
         extender.kube.errors.KubeError: nothing says where the API server is.
     """
-    from extender.controller.control import Controller  # noqa: PLC0415 - half a second for the Kubernetes client, which only this command needs
+    from extender.controller.control import Controller, ControlSettings  # noqa: PLC0415 - half a second for the Kubernetes client, which only this command needs
+    from extender.kube.lease import LeaseSettings  # noqa: PLC0415
     from extender.kube.settings import KubeSettings, configuration  # noqa: PLC0415
 
     logs.configure(as_json=config.log.format is model.LogFormat.JSON, level=config.log.level)
     kube = KubeSettings(kubeconfig=_path(config.kube.kubeconfig), context=config.kube.context)
-    store = store_settings(config)
+    store, wished = store_settings(config), config.controller
     server = configuration(kube).host
-    controller = Controller(kube, store, model.address(config.controller.bind), VERSION)
+    lease = LeaseSettings(
+        name=wished.lease.name,
+        namespace=wished.lease.namespace,
+        duration_s=wished.lease.duration,
+        retry_s=wished.lease.retry,
+    )
+    controller = Controller(
+        ControlSettings(
+            kube=kube,
+            store=store,
+            bind=model.address(wished.bind),
+            version=VERSION,
+            lease=lease,
+            policy=load.policy_of(config),
+            rules=config.gangs.rules,
+            mode=wished.mode,
+            unknown_nodes=config.webhook.unknown_nodes,
+            taint=wished.taint,
+        )
+    )
     controller.start()
     log.info(
         "listening",

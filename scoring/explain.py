@@ -14,6 +14,9 @@ from typing import Final
 
 from scoring import rank, rejections, standing, verdict
 from scoring.candidate import STALE, Candidate, quarantine
+from scoring.gangs import telling
+from scoring.gangs.rules import GangRules
+from scoring.gangs.sitting import Sitting, sitting, word_on
 from scoring.health.staleness import Freshness
 from scoring.model import (
     Ask,
@@ -82,28 +85,56 @@ class Account:
     summary: str
     counts: Mapping[Reason, int]
     nodes: tuple[NodeAccount, ...]
-    """Vetoed ones first, then by rank."""
+    """Vetoed ones first, then the planned one, then by rank."""
     nearest: tuple[str, ...]
-    """What would make a vetoed node fit, the least first."""
+    """What would make a vetoed node fit, the least first; or the gang."""
 
 
 def account(
-    picture: Picture, ask: Ask, names: Sequence[NodeName], unreported: Reason | None, limit: int
+    picture: Picture,
+    ask: Ask,
+    names: Sequence[NodeName],
+    unreported: Reason | None,
+    limit: int,
+    rules: GangRules,
 ) -> Account:
     """Why each of `names` fits `ask` or not, at most `limit` of them in full.
 
     `unreported` is the reason for nodes without a document; None: they pass, last.
     """
     stands = standing.standing(picture, ask)
-    accounts = [_node_account(picture, ask, stands, name, unreported) for name in names]
-    accounts.sort(key=lambda each: (each.reason is None, -(each.rank or 0.0), each.name))
+    place = sitting(picture.fleet, ask, rules, picture.policy)
+    accounts = [
+        _placed(place, _node_account(picture, ask, stands, name, unreported)) for name in names
+    ]
+    accounts.sort(
+        key=lambda each: (
+            each.reason is None,
+            each.name != place.seat,
+            -(each.rank or 0.0),
+            each.name,
+        )
+    )
     counts = Counter(each.reason for each in accounts if each.reason is not None)
+    sentences = (
+        telling.of_member(picture.fleet, ask, rules, picture.policy),
+        _summary(ask, accounts, counts),
+        telling.unled(picture.fleet, ask, rules, picture.policy),
+    )
     return Account(
-        summary=_summary(ask, accounts, counts),
+        summary=" ".join(filter(None, sentences)),
         counts=dict(counts.most_common()),
         nodes=tuple(accounts[:limit]),
-        nearest=_nearest(picture, ask, accounts),
+        nearest=_nearest(picture, ask, accounts, place, rules),
     )
+
+
+def _placed(place: Sitting, told: NodeAccount) -> NodeAccount:
+    """The account of a node to which the plan of the pod's gang may not let it go."""
+    refusal = place.refuses(told.name)
+    if refusal is None:
+        return told
+    return replace(told, reason=refusal, rank=None, parts=None, set=())
 
 
 def _node_account(
@@ -283,14 +314,25 @@ def _what(ask: Ask) -> str:
     return f"a {kind} pod asking for {ask.need.count} {ask.need.resource}"
 
 
-def _nearest(picture: Picture, ask: Ask, accounts: Sequence[NodeAccount]) -> tuple[str, ...]:
-    """The vetoed nodes that lack the least, each with what it lacks. Empty where some node fits."""
+def _nearest(
+    picture: Picture,
+    ask: Ask,
+    accounts: Sequence[NodeAccount],
+    place: Sitting,
+    rules: GangRules,
+) -> tuple[str, ...]:
+    """The vetoed nodes that lack the least, each with what it lacks, of those that a plan leaves; of
+    a gang that does not fit, what came nearest. Empty where some node fits.
+    """
     if any(each.reason is None for each in accounts):
         return ()
+    if place.refusal is not None and not place.nodes:
+        plan, _ = word_on(picture.fleet, ask, rules)
+        return (plan.nearest,) if plan is not None and plan.nearest else ()
     misses = []
     for each in accounts:
         candidate = picture.candidates.get(each.name)
-        if candidate is None:
+        if candidate is None or place.refuses(each.name):
             continue
         judged = verdict.judge(candidate, ask.need, picture.policy)
         culprits = judged.bad & (judged.reach or judged.bad)

@@ -380,6 +380,8 @@ class Ask:
     scheduler: str = ""
     narrowable: bool = True
     """False where a narrow answer could starve the pod (invariant 8)."""
+    nominated: NodeName | None = None
+    """The pod's own `status.nominatedNodeName`."""
     notes: tuple[str, ...] = ()
     """What could not be judged, for explain: `MIG devices are judged on health only`, ..."""
     owner: str = ""

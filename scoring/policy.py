@@ -47,9 +47,15 @@ def _set(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPolicy:
-    """What gangs accept."""
+    """What gangs accept, and for how long a plan binds them."""
 
     suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "ours, docs/adr/0007")
+    leader_silence_s: float = _set(
+        60.0,
+        "How long after the last sign of a leading controller its plans bind the webhook; then they only say which node comes first. Longer than `controller.lease.duration`.",
+        "ours: four lease durations, so that a change of the leader frees no gang",
+        low=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +76,49 @@ class SinglePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerPolicy:
-    """What an open breaker changes."""
+    """When the controller trips the breaker of a pool, what an open one changes, and how many nodes
+    it may taint.
+    """
 
     gangs: GangsUnderOpenBreaker = _set(
         GangsUnderOpenBreaker.REFUSE,
         "Whether an open breaker lets gangs use GPUs excluded by soft causes: refuse or admit.",
         "ours, docs/adr/0007",
+    )
+    silent_ratio: float = _set(
+        0.3,
+        "The part of a pool's nodes above which falling silent together freezes the pool: a network or a cache is at fault then, not the nodes.",
+        "ours",
+        high=1,
+    )
+    silent_nodes: int = _set(
+        2, "Fewer nodes than this never freeze a pool.", "ours: one node may just be down", low=1
+    )
+    silent_within_s: float = _set(
+        60.0,
+        "Nodes whose telemetry grew stale within this time fell silent together.",
+        "ours: four polls",
+        low=1,
+        high=300,
+    )
+    open_ratio: float = _set(
+        0.2,
+        "The part of a pool's GPUs above which those that gangs refuse for soft causes open the breaker.",
+        "Karpenter: 20 % of a NodePool's nodes",
+        high=1,
+    )
+    open_gpus: int = _set(
+        3, "So many such GPUs never open it.", "GKE on-prem: 3 nodes or 10 %, the larger"
+    )
+    close_ratio: float = _set(
+        0.15, "An open breaker closes once their part is no larger than this ...", "ours", high=1
+    )
+    close_after_s: float = _set(3_600.0, "... for this long.", "ours: 1 h of calm", low=60)
+    taint_ratio: float = _set(
+        0.2,
+        "The part of a pool's nodes that may carry the taint surefoot.dev/unfit; one node always may.",
+        "Karpenter: 20 % of a NodePool's nodes",
+        high=1,
     )
 
 
@@ -341,6 +384,8 @@ def _contradictions(policy: Policy) -> Iterator[tuple[str, str]]:
             "rejection.keep_s",
             "must not be shorter than rejection.window_s and rejection.suspect_for_s together",
         )
+    if policy.breaker.close_ratio > policy.breaker.open_ratio:
+        yield "breaker.close_ratio", "must not be higher than breaker.open_ratio"
     weights = policy.rank
     if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
         yield "rank", "at least one weight must be above 0"

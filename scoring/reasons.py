@@ -45,6 +45,11 @@ class Reason(StrEnum):
     HEALTHY_GPUS_HELD = "HealthyGpusHeld"
     PLUGIN_MAY_FAIL = "PluginMayFail"
     VICTIM_ELSEWHERE = "VictimElsewhere"
+    PLANNED_ELSEWHERE = "PlannedElsewhere"
+    MEMBER_UNPLANNED = "MemberUnplanned"
+    GANG_UNPLANNED = "GangUnplanned"
+    GANG_INCOMPLETE = "GangIncomplete"
+    GANG_SHORT = "GangDoesNotFit"
     NO_SNAPSHOT = "NoSnapshot"
 
     @property
@@ -146,6 +151,26 @@ _ROWS: Final[Mapping[Reason, _Row]] = MappingProxyType(
         Reason.VICTIM_ELSEWHERE: _Row(
             text="a pod on another node would be evicted with the victims",
             advice="Said by /preempt only, of a PodGroup that is evicted whole (`disruptionMode: all`). kube-scheduler cannot do that for a single pod beside an extender; another PodGroup can preempt it.",
+        ),
+        Reason.PLANNED_ELSEWHERE: _Row(
+            text="the pod's gang has a plan, with another node for it",
+            advice="See which one with `surefoot explain --gang NAMESPACE/NAME`. Where that node refuses the pod, the controller plans the gang again.",
+        ),
+        Reason.MEMBER_UNPLANNED: _Row(
+            text="the pod's gang has a plan, with no node for it",
+            advice="Wait: a new member is planned in a moment, one beyond the gang's minimum when there is room for it.",
+        ),
+        Reason.GANG_UNPLANNED: _Row(
+            text="the pod's gang has no plan yet",
+            advice="Wait a moment. If it stays, look at the controller's log and /readyz; `surefoot explain --gang NAMESPACE/NAME` has its last word.",
+        ),
+        Reason.GANG_INCOMPLETE: _Row(
+            text="the pod's gang waits for its members, or for its size",
+            advice="See with `surefoot explain --gang NAMESPACE/NAME` which pods are missing, or where the number of members must be said.",
+        ),
+        Reason.GANG_SHORT: _Row(
+            text="the pod's gang does not fit as a whole",
+            advice="See with `surefoot explain --gang NAMESPACE/NAME` what came nearest and what would unblock it. No member takes a node before all can.",
         ),
         Reason.NO_SNAPSHOT: _Row(
             text="Surefoot has no usable picture of GPU health",

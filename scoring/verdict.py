@@ -96,7 +96,7 @@ def judge(candidate: Candidate, need: Need, policy: Policy) -> Judgement:
         return _any_of(candidate, need, policy, pool, bad, 1)
     if (
         need.count > pool.bit_count()
-        and not _acceptable(need, policy, candidate.breaker_open) & Health.UNKNOWN.bit
+        and not acceptable(need, policy, candidate.breaker_open) & Health.UNKNOWN.bit
     ):
         return _judged(Reason.FEWER_GPUS, pool, pool.bit_count(), chosen=False, bad=bad)
     free = candidate.free & pool
@@ -117,11 +117,11 @@ def _without_gpus(candidate: Candidate, need: Need, policy: Policy) -> Reason | 
         return Reason.OVERRIDE_DENIED if candidate.word is OverrideVerdict.DENY else None
     if not candidate.readable:
         return Reason.NODE_UNREADABLE
-    acceptable = _acceptable(need, policy, candidate.breaker_open)
-    state = worst_of(candidate.of_node & ~acceptable)
+    accepted = acceptable(need, policy, candidate.breaker_open)
+    state = worst_of(candidate.of_node & ~accepted)
     if state is not Health.HEALTHY:
         return OF_STATE[state]
-    return None if acceptable & Health.UNKNOWN.bit else Reason.FEWER_GPUS
+    return None if accepted & Health.UNKNOWN.bit else Reason.FEWER_GPUS
 
 
 def _any_of(
@@ -258,16 +258,16 @@ def _judged(
 
 def unusable(candidate: Candidate, need: Need, policy: Policy) -> int:
     """The GPUs that a pod with this need may not use: some open cause has a state it refuses."""
-    acceptable = _acceptable(need, policy, candidate.breaker_open)
+    accepted = acceptable(need, policy, candidate.breaker_open)
     refused = candidate.denied
     for position, states in enumerate(candidate.together if need.talks else candidate.alone):
-        if states & ~acceptable:
+        if states & ~accepted:
             refused |= 1 << position
     return refused
 
 
 @lru_cache(maxsize=4096)
-def _acceptable(need: Need, policy: Policy, breaker_open: bool) -> int:
+def acceptable(need: Need, policy: Policy, breaker_open: bool) -> int:
     """The set of states that the policy accepts for this need; STALE may be in it."""
     states: set[Health] = {Health.HEALTHY}
     stale_too = False
@@ -303,14 +303,14 @@ def _reason(candidate: Candidate, need: Need, policy: Policy, culprits: int) -> 
         if culprits >> position & 1:
             together |= candidate.together[position]
             alone |= candidate.alone[position]
-    acceptable = _acceptable(need, policy, candidate.breaker_open)
-    refused = (together if need.talks else alone) & ~acceptable
+    accepted = acceptable(need, policy, candidate.breaker_open)
+    refused = (together if need.talks else alone) & ~accepted
     state = worst_of(refused)
     if state is Health.HEALTHY:
         return Reason.NODE_STALE
     if state is Health.UNKNOWN and candidate.freshness is Freshness.SILENT:
         return Reason.NODE_SILENT
-    if state > worst_of(alone & ~acceptable):
+    if state > worst_of(alone & ~accepted):
         return Reason.LINKS_IMPAIRED
     return OF_STATE[state]
 

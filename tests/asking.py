@@ -16,6 +16,7 @@ def pod(
     scheduler: str = "default-scheduler",
     annotations: Mapping[str, str] | None = None,
     conditions: Iterable[Json] = (),
+    nominated: str | None = None,
     **spec: Any,
 ) -> Json:
     """A pending pod; with `gang` a member of a gang of two. `gpus` 0: it asks for none."""
@@ -34,7 +35,11 @@ def pod(
             "containers": [{"name": "main", "resources": {"limits": limits}}],
             **spec,
         },
-        "status": {"phase": "Pending", "conditions": list(conditions)},
+        "status": {
+            "phase": "Pending",
+            "conditions": list(conditions),
+            **({"nominatedNodeName": nominated} if nominated is not None else {}),
+        },
     }
 
 

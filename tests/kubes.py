@@ -1,5 +1,5 @@
-"""An API server of the tests' own, on real sockets: it lists and watches, and does what no sound one
-should when a test tells it to.
+"""An API server of the tests' own, on real sockets: it lists, watches and takes writes, and does what
+no sound one should when a test tells it to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from patches import TestFailedError
+from routes import Route, route
+from writes import RefusalError, Write, written
 
 from extender.kube.settings import KubeSettings
 
@@ -29,6 +32,8 @@ class Call(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Listener
+    body = b""
+    """Of a write."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -36,9 +41,14 @@ class Call(BaseHTTPRequestHandler):
         return dict(parse_qsl(urlsplit(self.path).query))
 
     @property
+    def route(self) -> Route:
+        """What it is about."""
+        return route(urlsplit(self.path).path)
+
+    @property
     def kind(self) -> str:
         """Of which objects: `pods`."""
-        return urlsplit(self.path).path.rpartition("/")[2]
+        return self.route.kind
 
     def setup(self) -> None:
         """A connection came."""
@@ -47,19 +57,32 @@ class Call(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The name that http.server calls."""
+        owner, verb = self.server.owner, "list"
+        answer: Fault = owner.list
+        if not self.kind or self.route.name:
+            verb, answer = "read", owner.read
+        elif "watch" in self.query:
+            verb, answer = "watch", owner.watch
+        if verb != "read":
+            owner.calls.append((self.kind, self.query))
+            if not owner.serves(self.route):
+                answer = refuses(404, "the server could not find the requested resource")
+        self._answered(verb, answer)
+
+    def do_PATCH(self) -> None:
+        """The same for all that writes."""
+        length = int(self.headers.get("Content-Length", "0"))
+        self.body = self.rfile.read(length)
+        self._answered("write", self.server.owner.write)
+
+    do_POST = do_PUT = do_DELETE = do_PATCH  # noqa: N815 - as http.server calls them
+
+    def _answered(self, verb: str, answer: Fault) -> None:
         owner = self.server.owner
-        owner.calls.append((self.kind, self.query))
         owner.tokens.append(self.headers.get("Authorization"))
-        verb = "watch" if "watch" in self.query else "list"
         faults = owner.faults[verb]
-        fault = faults.popleft() if faults else None
         try:
-            if fault is not None:
-                fault(self)
-            elif verb == "watch":
-                owner.watch(self)
-            else:
-                owner.list(self)
+            (faults.popleft() if faults else answer)(self)
         except OSError:
             self.close_connection = True  # the client went
         self.close_connection |= owner.closed
@@ -101,6 +124,11 @@ class Listener(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went is no news: tests tell by what they see."""
 
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over on this side."""
+        super().shutdown_request(request)
+        self.owner.ended += 1
+
 
 class ApiServer:
     """Objects of some kinds, every version of them, and who watches."""
@@ -110,10 +138,18 @@ class ApiServer:
         """Kind and parameters of each request."""
         self.tokens: list[str | None] = []
         self.connections = 0
+        self.ended = 0
+        """Of the connections."""
         self.page_size: int | None = None
         """Of lists; None: what the client asks for."""
-        self.faults: Mapping[str, deque[Fault]] = {"list": deque(), "watch": deque()}
-        """For the next requests of either verb, one each."""
+        self.writes: list[Write] = []
+        """Each write that was heeded, or refused by the rules of an API server."""
+        self.groups: dict[str, dict[str, tuple[str, ...]]] = {}
+        """What discovery tells: the resources of each version of each group, preferred first."""
+        self.faults: Mapping[str, deque[Fault]] = {
+            verb: deque() for verb in ("list", "watch", "read", "write")
+        }
+        """For the next requests of each verb, one each; `read`: of one object, or discovery."""
         self.version = 100
         self.oldest = 0
         """Watches from before this version are refused with 410."""
@@ -138,6 +174,12 @@ class ApiServer:
             self._append(kind, word, body)
             self._objects[key] = body
 
+    def get(self, kind: str, key: str) -> Json | None:
+        """One as it is now: `namespace/name`, or `name`."""
+        with self._changed:
+            found: Json | None = json.loads(json.dumps(self._objects.get((kind, key))))
+            return found
+
     def delete(self, kind: str, key: str) -> None:
         """Remove one: `namespace/name`, or `name`."""
         with self._changed:
@@ -161,6 +203,51 @@ class ApiServer:
         body.setdefault("metadata", {})["resourceVersion"] = str(self.version)
         self._log.append((self.version, kind, word, json.loads(json.dumps(body))))
         self._changed.notify_all()
+
+    def serves(self, at: Route) -> bool:
+        """Whether these objects can be listed: those of `/api/v1` always, others as in `groups`."""
+        return not at.group or at.kind in self.groups.get(at.group, {}).get(at.version, ())
+
+    def read(self, call: Call) -> None:
+        """Answer with one object, or with what is served."""
+        at = call.route
+        found: Json | None = None
+        if at.name:
+            found = self.get(at.kind, at.key)
+        elif at.group in self.groups:
+            versions = self.groups[at.group]
+            names = [{"version": each, "groupVersion": f"{at.group}/{each}"} for each in versions]
+            found = {"versions": names, "preferredVersion": names[0]}
+            if at.version:
+                resources = [{"name": each} for each in versions.get(at.version, ())]
+                found = {"resources": resources} if at.version in versions else None
+        call.answer(*((200, found) if found else (404, refused(404, "not found"))))
+
+    def write(self, call: Call) -> None:
+        """Do what a write asks, unless another was quicker."""
+        call.answer(*self.heed(call))
+
+    def heed(self, call: Call) -> tuple[int, Json]:
+        """The same, without the answer."""
+        content = call.headers.get("Content-Type", "")
+        write = Write(verb=call.command, route=call.route, content=content, body=call.body)
+        with self._changed:
+            self.writes.append(write)
+            key = (write.route.kind, write.key)
+            now = self._objects.get(key)
+            try:
+                made = written(write, now, str(self.version + 1))
+            except RefusalError as error:
+                return error.status, refused(error.status, str(error))
+            except TestFailedError as error:
+                return 422, refused(422, str(error))
+            if made is None:
+                self._append(write.route.kind, "DELETED", self._objects.pop(key))
+                return 200, {"kind": "Status", "status": "Success"}
+            if made != now:
+                self._append(write.route.kind, "ADDED" if now is None else "MODIFIED", made)
+                self._objects[write.route.kind, _key(made)] = made
+            return 201 if now is None else 200, made
 
     def list(self, call: Call) -> None:
         """Answer a list, in pages."""
@@ -249,8 +336,28 @@ def api() -> Iterator[ApiServer]:
 
 def refuses(status: int, message: str = "no", **headers: str) -> Fault:
     """An answer with this status."""
-    body = {"kind": "Status", "code": status, "message": message}
-    return lambda call: call.answer(status, body, **headers)
+    return lambda call: call.answer(status, refused(status, message), **headers)
+
+
+def refused(status: int, message: str) -> Json:
+    """Why."""
+    return {"kind": "Status", "code": status, "message": message}
+
+
+def unanswered(call: Call) -> None:
+    """A write that is heeded, and whose answer is lost."""
+    call.server.owner.heed(call)
+    call.close_connection = True
+
+
+def slow(release: threading.Event) -> Fault:
+    """A write that is heeded only when the test lets it."""
+
+    def fault(call: Call) -> None:
+        release.wait(60)
+        call.server.owner.write(call)
+
+    return fault
 
 
 def hangs(release: threading.Event) -> Fault:

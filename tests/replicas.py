@@ -17,8 +17,12 @@ from extender.webhook.app import Deps, create_app
 from extender.webhook.board import Board
 from extender.webhook.metrics import Metrics
 from extender.webhook.records import Record
+from scoring.gangs.rules import GangRules
 from scoring.model import Cause, Fleet, Health, Node, NodeName, Scope
 from scoring.policy import DEFAULT, Policy
+
+PLANNED = GangRules()
+"""Gangs of Surefoot's own convention are planned, and their plans bind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,12 @@ class Replica:
     """A webhook that shows `found` and judges for real (`mode: enforce`) unless told otherwise."""
 
     def __init__(
-        self, found: Fleet | None = None, *, policy: Policy = DEFAULT, **settings: object
+        self,
+        found: Fleet | None = None,
+        *,
+        policy: Policy = DEFAULT,
+        gangs: GangRules = PLANNED,
+        **settings: object,
     ) -> None:
         self.now_s = 1000.0
         self.config = WebhookConfig.model_validate({"mode": "enforce", **settings})
@@ -56,6 +65,7 @@ class Replica:
             Deps(
                 config=self.config,
                 policy=policy,
+                gangs=gangs,
                 board=self.board,
                 metrics=self.metrics,
                 record=self.records.append,

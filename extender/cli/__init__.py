@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "put": "extender.cli.put",
     "get": "extender.cli.get",
     "explain": "extender.cli.explain",
+    "gates": "extender.cli.gates",
     "inspect": "extender.cli.inspect",
     "check-config": "extender.cli.check_config",
     "render-config": "extender.cli.render_config",

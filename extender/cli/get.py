@@ -13,26 +13,32 @@ from extender.cli import options, printing
 from extender.config import durations, load
 from extender.store import fleets
 from extender.store.errors import StoreError
+from extender.webhook import gangs as records
 from scoring import candidate, rings, verdict
 from scoring.candidate import Candidate
+from scoring.gangs import telling
+from scoring.gangs.record import GangPlan, GangState
 from scoring.health.staleness import Freshness
-from scoring.model import Fleet, Health, OverrideVerdict
+from scoring.model import Fleet, GangKey, Health, OverrideVerdict
 from scoring.policy import Policy
 
 NODE_COLUMNS: Final = ("name", "state", "gpus", "free", "seen", "causes")
 NODE_WIDE: Final = (*NODE_COLUMNS, "mode", "islands", "override", "epoch", "seq")
+GANG_COLUMNS: Final = ("key", "state", "bound", "seated", "existing", "min", "age", "summary")
+GANG_WIDE: Final = (*GANG_COLUMNS, "size", "domain", "convention", "hold")
 GPU_COLUMNS: Final = ("node", "index", "state", "causes", "held", "uuid")
 GPU_WIDE: Final = (*GPU_COLUMNS, "model", "pci", "numa", "mig", "override", "evidence")
 
 
-@click.group("get", short_help="Print nodes or GPUs of the cache, as judged now.")
+@click.group("get", short_help="Print nodes, GPUs or gangs of the cache, as judged now.")
 def command() -> None:
-    """Print nodes or GPUs of the cache with their state, as it is judged now.
+    """Print nodes, GPUs or gangs of the cache with their state, as it is judged now.
 
     \b
     Example:
       surefoot get nodes
       surefoot get gpus gpu-17 -o wide
+      surefoot get gangs --state waiting
     """
 
 
@@ -79,6 +85,37 @@ def gpus(
       surefoot get gpus gpu-17
     """
     _print(_gpu_rows, names, config_path, store_url, output, (GPU_COLUMNS, GPU_WIDE))
+
+
+@command.command("gangs")
+@click.argument("keys", nargs=-1, metavar="[NAMESPACE/NAME]...")
+@click.option(
+    "--state", type=click.Choice([each.value for each in GangState]), help="Only those in it."
+)
+@options.config_option
+@options.store_option
+@options.output_option
+def gangs(
+    keys: tuple[str, ...],
+    state: str | None,
+    config_path: Path | None,
+    store_url: str | None,
+    output: str,
+) -> None:
+    """Print every gang that the controller plans, or those named NAMESPACE/NAME.
+
+    \b
+    Example:
+      surefoot get gangs --state waiting
+    """
+    fleet, policy = _look(config_path, store_url)
+    named = {GangKey(key): records.find(fleet, GangKey(key), None) for key in keys}
+    missing = [key for key, plan in named.items() if plan is None]
+    if missing:
+        options.fail(*(telling.absence(fleet, key, policy) for key in missing), code=1)
+    chosen = records.chosen(fleet, GangState(state) if state else None)
+    found = [_gang_row(fleet, plan) for plan in chosen if not named or plan in named.values()]
+    printing.rows(found, GANG_WIDE if output == "wide" else GANG_COLUMNS, output)
 
 
 def _print(
@@ -139,6 +176,11 @@ def _gpu_rows(fleet: Fleet, ready: Candidate) -> list[dict[str, Any]]:
         }
         for position, gpu in enumerate(ready.node.gpus)
     ]
+
+
+def _gang_row(fleet: Fleet, plan: GangPlan) -> dict[str, Any]:
+    told = records.row(fleet, plan)
+    return {**told, "age": durations.show(round(told["age_s"]))}
 
 
 def _state(ready: Candidate, position: int) -> Health:

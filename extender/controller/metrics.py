@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,23 +16,31 @@ from prometheus_client.registry import Collector
 from extender.controller.publisher import Publisher
 from extender.controller.source import Source
 from extender.controller.wanted import KINDS, Wanted
+from extender.kube.reflector import Reflector
 from extender.kube.status import Restart
 
 _NEVER_S: Final = float("inf")
 
 
-class _Figures(Collector):
-    """All figures, read from where they are kept when Prometheus asks."""
+class MirrorFigures(Collector):
+    """What is reflected and mirrored, and all else of every controller, read from where they are kept when Prometheus asks."""
 
     def __init__(
-        self, version: str, sources: Sequence[Source], wanted: Wanted, publisher: Publisher
+        self,
+        version: str,
+        sources: Sequence[Source],
+        reflectors: Sequence[Reflector[Any]],
+        wanted: Wanted,
+        publisher: Publisher,
     ) -> None:
         self._version = version
         self._sources = sources
+        self._reflectors = reflectors
         self._wanted = wanted
         self._publisher = publisher
 
     def collect(self) -> Iterator[Metric]:
+        """Every family, those without a value too."""
         yield from self._of_kube()
         yield from self._of_cache()
         build = GaugeMetricFamily("surefoot_build_info", "Always 1.", labels=["version"])
@@ -57,14 +65,15 @@ class _Figures(Collector):
             "surefoot_kube_skipped", "Objects that cannot be told, by kind.", labels=["kind"]
         )
         now_s = time.monotonic()
-        for source in self._sources:
-            name, status = source.reflector.name, source.reflector.status
+        unreadable = {source.reflector.name: source.mirror.skipped for source in self._sources}
+        for reflector in (*(source.reflector for source in self._sources), *self._reflectors):
+            name, status = reflector.name, reflector.status
             silence_s = status.silence_s(now_s)
             silence.add_metric([name], _NEVER_S if silence_s is None else silence_s)
             relists.add_metric([name], status.lists)
-            skipped.add_metric([name], status.skipped + source.mirror.skipped)
+            skipped.add_metric([name], status.skipped + unreadable.get(name, 0))
             for reason in Restart:
-                restarts.add_metric([name, reason.value], source.reflector.restarts[reason])
+                restarts.add_metric([name, reason.value], reflector.restarts[reason])
         yield from (silence, relists, restarts, skipped)
 
     def _of_cache(self) -> Iterator[Metric]:
@@ -101,11 +110,10 @@ class _Figures(Collector):
 class Metrics:
     """The page of one controller."""
 
-    def __init__(
-        self, version: str, sources: Sequence[Source], wanted: Wanted, publisher: Publisher
-    ) -> None:
+    def __init__(self, *collectors: Collector) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Figures(version, sources, wanted, publisher))
+        for collector in collectors:
+            self._registry.register(collector)
 
     def page(self) -> bytes:
         """The page in Prometheus' text form."""

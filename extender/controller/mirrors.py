@@ -9,30 +9,24 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Generic, TypeVar
 
-import msgspec
 import structlog
 from msgspec import Raw
 
 from extender.controller import objects, projection
-from extender.controller.projection import ProjectionError
+from extender.controller.objects import BoundPod, KubeNode
+from extender.controller.skips import MALFORMED, Skips
 from extender.controller.wanted import Wanted
 from extender.kube.shapes import Header
 from extender.store import render
-from extender.store.errors import DocumentError, StoreError
+from extender.store.errors import StoreError
 from extender.store.schema import Kind
 from extender.store.values import Value
-from extender.wire.errors import WireError
 
-MOST_LOGGED: Final = 1_000
-"""Objects that cannot be told, of which the log says so, once each."""
+O = TypeVar("O")  # noqa: E741 - an object of the API server
 
 _log = structlog.get_logger("surefoot.controller")
-_MALFORMED: Final = (
-    *(ProjectionError, WireError, DocumentError),
-    *(msgspec.DecodeError, UnicodeDecodeError, RecursionError),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +39,33 @@ class Told:
     """By id; empty also where the object cannot be told, which keeps what others say of it."""
 
 
-class Mirror(ABC):
+class Mirror(ABC, Generic[O]):
     """Turns the objects of one reflector into wanted documents of one kind."""
 
-    kind: Kind
+    kind: ClassVar[Kind]
 
     def __init__(self, wanted: Wanted, ids: Callable[[Kind], frozenset[str]]) -> None:
         """`ids`: those that the cache has; it may raise `StoreError`."""
-        self.skipped = 0
-        """Objects that could not be told."""
+        self._skips = Skips(self.kind.value)
         self._wanted = wanted
         self._ids = ids
         self._held: frozenset[str] | None = None
         self._unswept = threading.Event()
         self._of: dict[str, tuple[str, ...]] = {}
         """The ids of each object that has documents, by its key."""
-        self._logged: set[tuple[str, str]] = set()
+
+    @property
+    def skipped(self) -> int:
+        """Objects that could not be told."""
+        return self._skips.count
 
     @abstractmethod
-    def values(self, raw: Raw) -> tuple[Value, ...] | None:
-        """What an object says; None: it may say nothing. Raises one of `_MALFORMED`."""
+    def decode(self, raw: Raw) -> O:
+        """The fields of an object that count here. Raises one of `MALFORMED`."""
+
+    @abstractmethod
+    def values(self, found: O) -> tuple[Value, ...] | None:
+        """What an object says; None: it may say nothing. Raises one of `MALFORMED`."""
 
     @abstractmethod
     def owner_of(self, header: Header) -> str:
@@ -76,14 +77,23 @@ class Mirror(ABC):
 
     def read(self, header: Header, raw: Raw) -> Told | None:
         """What the cache is to say of the object; None: nothing, and nobody else is to."""
+        try:
+            found = self.decode(raw)
+        except MALFORMED as error:
+            self._skips.skip(header.key, str(error))
+            return Told(self.owner_of(header), ())
+        return self.tell(header, found)
+
+    def tell(self, header: Header, found: O) -> Told | None:
+        """The same of an object that is decoded already."""
         owner = self.owner_of(header)
         try:
-            found = self.values(raw)
-            if found is None:
+            values = self.values(found)
+            if values is None:
                 return None
-            papers = [render.document(value) for value in found]
-        except _MALFORMED as error:
-            self._skip(header.key, str(error))
+            papers = [render.document(value) for value in values]
+        except MALFORMED as error:
+            self._skips.skip(header.key, str(error))
             return Told(owner, ())
         return Told(owner, tuple((paper.id, paper.encoded) for paper in papers))
 
@@ -143,22 +153,19 @@ class Mirror(ABC):
         """The cache may have lost removals: only a sweep repeats them."""
         self._unswept.set()
 
-    def _skip(self, key: str, problem: str) -> None:
-        self.skipped += 1
-        if (key, problem) not in self._logged and len(self._logged) < MOST_LOGGED:
-            self._logged.add((key, problem))
-            _log.warning("object_skipped", kind=self.kind.value, object=key, problem=problem)
 
-
-class PodMirror(Mirror):
+class PodMirror(Mirror[BoundPod]):
     """Pods as Allocations."""
 
     kind = Kind.ALLOCATION
 
-    def values(self, raw: Raw) -> tuple[Value, ...] | None:
+    def decode(self, raw: Raw) -> BoundPod:
+        """What the pod asks for, and where it is."""
+        return objects.POD.decode(raw)
+
+    def values(self, found: BoundPod) -> tuple[Value, ...] | None:
         """What GPUs the pod holds; None unless it is bound and not finished."""
-        pod = objects.POD.decode(raw)
-        return projection.allocations(pod) if projection.holds(pod) else None
+        return projection.allocations(found) if projection.holds(found) else None
 
     def owner_of(self, header: Header) -> str:
         """Its uid: names are used again."""
@@ -169,14 +176,18 @@ class PodMirror(Mirror):
         return id_.partition("/")[0]
 
 
-class NodeMirror(Mirror):
+class NodeMirror(Mirror[KubeNode]):
     """Nodes as ClusterNodes."""
 
     kind = Kind.CLUSTER_NODE
 
-    def values(self, raw: Raw) -> tuple[Value, ...] | None:
+    def decode(self, raw: Raw) -> KubeNode:
+        """What the node is and has."""
+        return objects.NODE.decode(raw)
+
+    def values(self, found: KubeNode) -> tuple[Value, ...] | None:
         """Labels, cordon, taints and GPUs of the node."""
-        return (projection.cluster_node(objects.NODE.decode(raw)),)
+        return (projection.cluster_node(found),)
 
     def owner_of(self, header: Header) -> str:
         """Its name."""

@@ -45,6 +45,8 @@ class NodeMetadata(_Object, frozen=True):
 
     name: str
     labels: dict[str, str | None] | None = None
+    uid: str | None = None
+    resource_version: str | None = None
 
 
 class Taint(_Object, frozen=True):
@@ -62,11 +64,21 @@ class NodeSpec(_Object, frozen=True):
     taints: tuple[Taint, ...] | None = None
 
 
+class NodeCondition(_Object, frozen=True):
+    """One condition; its times are left out."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
 class NodeStatus(_Object, frozen=True):
-    """What the kubelet says of the node."""
+    """What the kubelet says of the node, and what others let it say."""
 
     capacity: dict[str, Quantity] | None = None
     allocatable: dict[str, Quantity] | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
 
 
 class KubeNode(_Object, frozen=True):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from extender.controller.mirrors import Mirror, Told
+from extender.controller.mirrors import Mirror
 from extender.kube.reflector import Reflector
 from extender.store.schema import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A reflector, and the mirror that it feeds. The publisher's `Origin`."""
+    """A reflector, and the mirror that it feeds, alone or beside the leader's view. The publisher's
+    `Origin`.
+    """
 
-    reflector: Reflector[Told]
-    mirror: Mirror
+    reflector: Reflector[Any]
+    mirror: Mirror[Any]
 
     @property
     def kind(self) -> Kind:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+ABSENT: Final = 404
+"""The status of what is not there, or not served."""
+
 
 class KubeError(Exception):
     """The API server cannot be reached, or does not answer as it should."""
@@ -20,7 +25,7 @@ class GarbageError(KubeError):
 
 
 class RefusedError(KubeError):
-    """An answer other than 200, or an error in the middle of a watch."""
+    """An answer that is no success, or an error in the middle of a watch."""
 
     def __init__(self, told: str, *, status: int, retry_after_s: float = 0.0) -> None:
         super().__init__(told)
@@ -31,3 +36,7 @@ class RefusedError(KubeError):
 
 class GoneError(RefusedError):
     """410: the version asked for is no longer kept. Only a new list helps."""
+
+
+class FencedError(KubeError):
+    """Who wanted to write does not lead any more; nothing of the request was sent."""

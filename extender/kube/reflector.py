@@ -18,10 +18,19 @@ import msgspec
 import structlog
 from msgspec import Raw
 
+from extender.kube import answers
 from extender.kube import client as http
 from extender.kube.backoff import Backoff
 from extender.kube.client import Client
-from extender.kube.errors import GarbageError, GoneError, KubeError, RefusedError, SilentError
+from extender.kube.discovery import Fixed, Place
+from extender.kube.errors import (
+    ABSENT,
+    GarbageError,
+    GoneError,
+    KubeError,
+    RefusedError,
+    SilentError,
+)
 from extender.kube.shapes import EVENT, HEADED, PAGE, Event, Header, Page
 from extender.kube.status import Restart, Status, Timing
 
@@ -52,16 +61,25 @@ CLOSE_S: Final = 2.0
 
 
 class Reflector(Generic[T]):
-    """Follows the objects at one path, as `/api/v1/pods`. `start` it once, `close` it at the end."""
+    """Follows the objects of one kind. `start` it once, `close` it at the end."""
 
     def __init__(
-        self, client: Client, path: str, handler: Handler[T], *, timing: Timing | None = None
+        self,
+        client: Client,
+        place: str | Place,
+        handler: Handler[T],
+        *,
+        timing: Timing | None = None,
     ) -> None:
-        self.name: Final = path.rpartition("/")[2]
+        """`place`: a path, as `/api/v1/pods`, or what knows it where the kind may not be served.
+        Then the handler gets an empty list, and discovery is asked again after a while.
+        """
+        self._place = Fixed(place) if isinstance(place, str) else place
+        self.name: Final = self._place.name
         """The kind, as the path says it: `pods`."""
         self.restarts: Final[Counter[Restart]] = Counter()
         self._client = client
-        self._path = path
+        self._path = ""
         self._handler = handler
         self._timing = timing or Timing()
         self._status = Status()
@@ -113,17 +131,14 @@ class Reflector(Generic[T]):
         while not self._stop.is_set():
             began_s, asked_s = time.monotonic(), 0.0
             try:
-                if self._again.is_set():
-                    self._again.clear()
-                    self._version = None
-                if self._version is None:
-                    self._list()
-                if self._version is not None and not self._again.is_set():
-                    self._watch()
+                self._follow()
                 reason, problem = Restart.ENDED, None
             except KubeError as error:
                 reason, problem = _reason_of(error), str(error)
-                asked_s = error.retry_after_s if isinstance(error, RefusedError) else 0.0
+                if isinstance(error, RefusedError):
+                    asked_s = error.retry_after_s
+                    if error.status == ABSENT:
+                        self._version = None  # it may be served elsewhere by now, or nowhere
             except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
                 _log.exception("reflector_failed", kind=self.name)
                 reason, problem = Restart.GARBAGE, f"{type(error).__name__}: {error}"
@@ -137,6 +152,33 @@ class Reflector(Generic[T]):
                 backoff.reset()
             self._restarted(reason, problem)
             self._stop.wait(backoff.pause_s(asked_s))
+
+    def _follow(self) -> None:
+        """List where need be, and watch until something ends that."""
+        if self._version is None or self._again.is_set():
+            self._version = None
+            self._path = self._located()
+            self._again.clear()
+            if not self._stop.is_set():
+                self._list()
+        if self._version is not None and not self._again.is_set():
+            self._watch()
+
+    def _located(self) -> str:
+        """The path, once the kind is served. Until then the handler knows that nothing exists."""
+        while not self._stop.is_set():
+            path = self._place.path(self._client)
+            if path is not None:
+                return path
+            self._heard()
+            if self._again.is_set() or self._status.served or not self._status.synced:
+                self._again.clear()
+                self._handler.listing()
+                self._handler.listed({}, whole=True)
+                self._status = replace(self._status, synced=True, served=False)
+                _log.info("not_served", kind=self.name)
+            self._stop.wait(self._timing.absent_s * random.uniform(0.5, 1.0))
+        return ""
 
     def _list(self) -> None:
         """Hand everything out as it is at one moment, a page at a time."""
@@ -160,7 +202,8 @@ class Reflector(Generic[T]):
             raise GarbageError(f"a list of {self.name} names no resourceVersion")
         self._handler.listed(found, whole=whole)
         self._version = version
-        self._status = replace(self._status, synced=True, lists=self._status.lists + 1)
+        lists = self._status.lists + 1
+        self._status = replace(self._status, synced=True, served=True, lists=lists)
         took_s = round(time.monotonic() - began_s, 3)
         _log.info("listed", kind=self.name, kept=len(found), version=version, took_s=took_s)
 
@@ -202,7 +245,7 @@ class Reflector(Generic[T]):
         try:
             event = EVENT.decode(line)
             if event.type == "ERROR":
-                raise http.refusal("the watch", bytes(event.object), status=500)
+                raise answers.refusal("the watch", bytes(event.object), status=500)
             header = HEADED.decode(event.object).metadata
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise GarbageError(f"an event of {self.name} cannot be read: {error}") from error

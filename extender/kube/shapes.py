@@ -1,4 +1,4 @@
-"""The parts of the API server's JSON that a reflector reads; the objects stay bytes."""
+"""The parts of the API server's JSON that are read here; the objects stay bytes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,50 @@ class Status(_Object, frozen=True):
     details: Details | None = None
 
 
+class Version(_Object, frozen=True):
+    """One version of a group."""
+
+    version: str
+
+
+class Group(_Object, frozen=True):
+    """The versions of an API group that are served."""
+
+    versions: list[Version] | None = None
+    preferred_version: Version | None = None
+
+
+class Resource(_Object, frozen=True):
+    """One kind of objects, by its plural, or a part of one, as `pods/status`."""
+
+    name: str
+
+
+class Resources(_Object, frozen=True):
+    """What one version of a group has."""
+
+    resources: list[Resource] | None = None
+
+
+class LeaseSpec(_Object, frozen=True):
+    """Who leads, and since when."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    renew_time: str | None = None
+
+
+class Lease(_Object, frozen=True):
+    """One Lease of coordination.k8s.io/v1."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
 HEADED: Final = msgspec.json.Decoder(Headed)
 PAGE: Final = msgspec.json.Decoder(Page)
 EVENT: Final = msgspec.json.Decoder(Event)
 STATUS: Final = msgspec.json.Decoder(Status)
+GROUP: Final = msgspec.json.Decoder(Group)
+RESOURCES: Final = msgspec.json.Decoder(Resources)
+LEASE: Final = msgspec.json.Decoder(Lease)

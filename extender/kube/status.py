@@ -33,6 +33,9 @@ class Timing:
     """How long one watch lasts, up to twice that: servers spread their load by it."""
     silence_s: float = 130.0
     """A watch that says nothing for so long is given up: a bookmark is due every minute or so."""
+    absent_s: float = 60.0
+    """How often it is asked, at most, whether what is not served is served by now; at least half
+    that pause."""
     first_pause_s: float = 0.2
     last_pause_s: float = 10.0
 
@@ -43,6 +46,8 @@ class Status:
 
     synced: bool = False
     """Whether a list came through, so that what the handler has is whole."""
+    served: bool = True
+    """Whether the API server has this kind of objects; where it has not, there are none."""
     heard_s: float | None = None
     """When the server said something last: a page, an event or a bookmark."""
     problem: str | None = None

@@ -19,12 +19,18 @@ from extender.store import schema, text, values
 from extender.store.errors import DocumentError, from_validation
 from extender.store.schema import API_GROUP, API_VERSION, SHAPES, Kind
 from extender.store.values import Value
+from scoring.gangs.record import GangState
+from scoring.gangs.rules import Hold
 from scoring.model import BreakerState, Convention, OverrideVerdict
 
 S = TypeVar("S")
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of one document: 128 GPUs with their links and some hundred causes each fit."""
+_MAX_BYTES: Final[Mapping[Kind, int]] = {Kind.PLAN: 4 * MAX_BYTES}
+"""... of kinds that need more: a plan of 100,000 seats fits."""
+_NO_TIME: Final = "1970-01-01T00:00:00Z"
+"""Stands for a time that is not known yet."""
 _ORDER: Final = ("epoch", "seq")
 _HEADER: Final = ("apiVersion", "kind", "metadata")
 _KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
@@ -35,6 +41,7 @@ _KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.BREAKER: ("pool",),
     Kind.REJECTION: ("node", "owner", "at"),
     Kind.CLUSTER_NODE: (),
+    Kind.PLAN: ("gang",),
 }
 """The fields that tell documents of a kind apart, beside `metadata`."""
 _REST: Final[Mapping[Kind, Mapping[str, Any]]] = {
@@ -45,10 +52,14 @@ _REST: Final[Mapping[Kind, Mapping[str, Any]]] = {
     Kind.BREAKER: {"state": BreakerState.CLOSED.value},
     Kind.REJECTION: {"reason": "x"},
     Kind.CLUSTER_NODE: {},
+    Kind.PLAN: {
+        "convention": Convention.SUREFOOT.value,
+        "hold": Hold.REQUIRE.value,
+        "state": GangState.WAITING.value,
+        "since": _NO_TIME,
+    },
 }
 """Stands for what a document need not say only to be named."""
-_NO_TIME: Final = "1970-01-01T00:00:00Z"
-"""Stands for a time that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +68,8 @@ class Document:
 
     kind: Kind
     id: str
-    """Its field in the cache: node name, `uid/resource`, gang key, target, pool, or node, owner and
-    time of a rejection."""
+    """Its field in the cache: node name, `uid/resource`, gang key (of a Gang and of a Plan), target,
+    pool, or node, owner and time of a rejection."""
     body: Mapping[str, Any]
     """As it was given."""
     encoded: bytes
@@ -250,8 +261,9 @@ def _encode(body: dict[str, Any], kind: Kind) -> bytes:
         encoded = msgspec.json.encode(kept)
     except (TypeError, ValueError, OverflowError) as error:
         raise DocumentError(f"cannot be kept as JSON: {error}") from error
-    if len(encoded) > MAX_BYTES:
-        raise DocumentError(f"larger than {MAX_BYTES // 2**20} MiB")
+    most = _MAX_BYTES.get(kind, MAX_BYTES)
+    if len(encoded) > most:
+        raise DocumentError(f"larger than {most // 2**20} MiB")
     return encoded
 
 

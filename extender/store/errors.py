@@ -16,6 +16,19 @@ class StoreError(Exception):
     """The cache cannot be reached, or does not answer as it should."""
 
 
+class FencedError(StoreError):
+    """A write of a leader that was followed by another one. Nothing was written."""
+
+    def __init__(self, term: int, highest: int) -> None:
+        super().__init__(
+            f"the cache refuses what a leader of term {term} writes: it has seen term {highest}"
+        )
+        self.term = term
+        """That of the write."""
+        self.highest = highest
+        """The highest one that the cache has seen."""
+
+
 @contextmanager
 def reaching(server: str) -> Iterator[None]:
     """Turn the client's errors into one `StoreError` that names the server."""
@@ -77,7 +90,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "datetime": "an RFC 3339 time",
     "null": "nothing",
 }
-_PATH: Final = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`\Z")
+_PATH: Final = re.compile(r" - at `(?:key` in `)?\$\.?(?P<path>[^`]*)`\Z")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<field>[^`]+)`\Z")
 _EXPECTED: Final = re.compile(r"Expected `(?P<want>[^`]+)`(?P<rest>.*)\Z", re.DOTALL)
 _GOT: Final = re.compile(r", got `(?P<got>[^`]+)`")

@@ -25,6 +25,7 @@ def look(settings: StoreSettings) -> tuple[Fleet, Contents]:
         client.close()
     timeline = Timeline(contents.redis_s)
     timeline.replace_stamps(contents.seen)
+    timeline.take_leader(contents.leader)
     picture = Picture(contents)
     picture.expire(timeline.unix_s)
     return picture.fleet(contents.generation, timeline), contents

@@ -116,6 +116,27 @@ CLUSTER: Final = Key(
     life="until the node leaves the cluster",
     holds="node name -> ClusterNode document",
 )
+PLANS: Final = Key(
+    name=f"{PREFIX}plans",
+    type=Type.HASH,
+    writer="controller, put",
+    life="until the gang is gone, or is no longer planned",
+    holds="namespace/name, or namespace/name~convention -> Plan document",
+)
+TERM: Final = Key(
+    name=f"{PREFIX}term",
+    type=Type.STRING,
+    writer="controller, with every write that its term fences",
+    life="permanent",
+    holds="the highest leaseTransitions of a leader so far",
+)
+LEADER: Final = Key(
+    name=f"{PREFIX}leader",
+    type=Type.STRING,
+    writer="controller",
+    life="permanent",
+    holds="Redis TIME in ms of the last sign of a leader, and its term: `<ms> <term>`",
+)
 GENERATION: Final = Key(
     name=f"{PREFIX}generation",
     type=Type.STRING,
@@ -157,6 +178,9 @@ TABLE: Final = (
     REJECTIONS,
     REJECTION_TIMES,
     CLUSTER,
+    PLANS,
+    TERM,
+    LEADER,
     GENERATION,
     INSTANCE,
     CHANGES,

@@ -38,6 +38,8 @@ class Contents:
     generation: int
     redis_s: float
     seen: Mapping[bytes, bytes]
+    leader: bytes | None = None
+    """The stamp of the last leader."""
     documents: Mapping[Kind, Mapping[bytes, bytes]]
     broken: Mapping[str, str] = field(default_factory=dict)
     """Keys that hold something else than they should, and what the server said."""
@@ -62,6 +64,8 @@ class Pulse:
     redis_s: float
     seen: Mapping[bytes, bytes] | None
     """None: not asked."""
+    leader: bytes | None
+    """The stamp of the last leader; None: there is none, or not asked."""
 
 
 def contents(client: Redis) -> Contents:
@@ -75,10 +79,11 @@ def contents(client: Redis) -> Contents:
     def ask(pipe: Pipeline) -> None:
         pipe.time()
         pipe.hgetall(keys.SEEN.name)
+        pipe.get(keys.LEADER.name)
         for kind in Kind:
             pipe.hgetall(FIELDS[kind].name)
 
-    instance, generation, (time, seen, *hashes) = _one_moment(client, ask)
+    instance, generation, (time, seen, leader, *hashes) = _one_moment(client, ask)
     documents: dict[Kind, Mapping[bytes, bytes]] = {}
     broken: dict[str, str] = {}
     for kind, found in zip(Kind, hashes, strict=True):
@@ -92,6 +97,7 @@ def contents(client: Redis) -> Contents:
         generation=generation,
         redis_s=_seconds(_sound(time)),
         seen=_sound(seen),
+        leader=_stamp(leader),
         documents=documents,
         broken=broken,
     )
@@ -119,7 +125,7 @@ def census(client: Redis) -> Census:
 
 
 def pulse(client: Redis, *, with_seen: bool) -> Pulse:
-    """Instance, generation and time, and on demand the stamps, of one moment.
+    """Instance, generation and time, and on demand the stamps and the leader's, of one moment.
 
     Raises:
         RedisError: the server failed.
@@ -130,13 +136,15 @@ def pulse(client: Redis, *, with_seen: bool) -> Pulse:
         pipe.time()
         if with_seen:
             pipe.hgetall(keys.SEEN.name)
+            pipe.get(keys.LEADER.name)
 
-    instance, generation, (time, *seen) = _one_moment(client, ask)
+    instance, generation, (time, *stamps) = _one_moment(client, ask)
     return Pulse(
         instance=instance,
         generation=generation,
         redis_s=_seconds(_sound(time)),
-        seen=_sound(seen[0]) if with_seen else None,
+        seen=_sound(stamps[0]) if with_seen else None,
+        leader=_stamp(stamps[1]) if with_seen else None,
     )
 
 
@@ -170,6 +178,13 @@ def _sound(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
+
+
+def _stamp(reply: Any) -> bytes | None:
+    """The stamp of the leader. A spoilt key must cost nothing else: what the server says of it is no
+    stamp, and is told as that.
+    """
+    return str(reply).encode() if isinstance(reply, ResponseError) else _sound(reply)
 
 
 def _seconds(time: tuple[int, int]) -> float:

@@ -3,11 +3,20 @@
 Every script that changes what a verdict depends on counts the generation up and appends the change
 to a stream under the id `<generation>-1`. So a reader that has generation g and finds g + 1 next
 has missed nothing, and a number that is missing tells of a gap.
+
+What a leader writes is fenced: its term (`leaseTransitions` of its Lease) goes with the write, and
+the highest term so far is kept. Of a lower one nothing is written, and the answer is {-1, highest}.
+A cache that lost its data has no highest term until the next write of a leader, within a second or
+so: a leader that was stopped past its lease could write until then. Its own check of the Lease, which
+it makes before each write, keeps it from that; what such a leader may still have on the wire is one
+batch, and the new one compares everything with a cache that lost its data.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from extender.store.schema import MAX_TERM
 
 _PRELUDE: Final = """
 local function int(number) return string.format('%.0f', number) end
@@ -43,6 +52,17 @@ end
 local function change(id) return change_of(ARGV[3], id or ARGV[4]) end
 """
 )
+
+_FENCE: Final = """
+-- The highest term so far where `term` is lower, else nil. Junk is no term.
+local function outranked(key, term)
+  local held = redis.call('GET', key)
+  local highest = held and string.match(held, '^%d+$') and #held < 16 and tonumber(held)
+  if highest and highest > MAX_TERM then highest = nil end
+  if highest and highest > tonumber(term) then return highest end
+  if not highest or highest < tonumber(term) then redis.call('SET', key, term) end
+end
+""".replace("MAX_TERM", str(MAX_TERM))
 
 _ORDER_OF: Final = """
 -- The epoch and seq in front of a stored node document; none where it is missing or junk.
@@ -103,10 +123,13 @@ return {1, generation}
 
 PUT_REJECTION: Final = (
     _CHANGE
+    + _FENCE
     + """
--- KEYS[4]: rejected, KEYS[5]: rejected-at; ARGV[5]: document, ARGV[6]: its time in Unix ms,
--- ARGV[7]: how long one is kept in ms, ARGV[8...]: pairs of how ids begin and the most that may,
--- each group within the one before
+-- KEYS[4]: rejected, KEYS[5]: rejected-at, KEYS[6]: term; ARGV[5]: document, ARGV[6]: its time in
+-- Unix ms, ARGV[7]: how long one is kept in ms, ARGV[8]: the term, or '' for nobody's,
+-- ARGV[9...]: pairs of how ids begin and the most that may, each group within the one before
+local highest = ARGV[8] ~= '' and outranked(KEYS[6], ARGV[8])
+if highest then return {-1, highest} end
 local function drop(id)
   redis.call('HDEL', KEYS[4], id)
   redis.call('ZREM', KEYS[5], id)
@@ -120,7 +143,7 @@ redis.call('HSET', KEYS[4], ARGV[4], ARGV[5])
 redis.call('ZADD', KEYS[5], ARGV[6], ARGV[4])
 -- One came, so one is too many at most: the oldest of the narrowest group that is full.
 local group, oldest = redis.call('ZRANGE', KEYS[5], 0, -1), nil
-for i = 8, #ARGV, 2 do
+for i = 9, #ARGV, 2 do
   local within = {}
   for _, id in ipairs(group) do
     if string.find(id, ARGV[i], 1, true) == 1 then within[#within + 1] = id end
@@ -152,10 +175,14 @@ return {1, generation}
 
 MIRROR: Final = (
     _CHANGE
+    + _FENCE
     + """
--- KEYS[4]: alloc, KEYS[5]: cluster;
--- ARGV[3...]: kind, id and document of each; an empty document: it is to go
-local hashes = {Allocation = KEYS[4], ClusterNode = KEYS[5]}
+-- KEYS[4]: term, KEYS[5...]: alloc, cluster, gangs, plans, breaker; ARGV[3]: the term,
+-- ARGV[4...]: kind, id and document of each; an empty document: it is to go
+local highest = outranked(KEYS[4], ARGV[3])
+if highest then return {-1, highest} end
+local hashes = {Allocation = KEYS[5], ClusterNode = KEYS[6], Gang = KEYS[7], Plan = KEYS[8],
+                Breaker = KEYS[9]}
 -- Whether the held allocation says what the new one says, and which GPUs besides.
 local function says_more(held, new)
   local sound, known = pcall(cjson.decode, held)
@@ -164,7 +191,7 @@ local function says_more(held, new)
   return type(count.gpus) ~= 'table' and known.node == count.node and known.count == count.count
 end
 local written, removed = 0, 0
-for i = 3, #ARGV, 3 do
+for i = 4, #ARGV, 3 do
   local kind, id, document = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local held = redis.call('HGET', hashes[kind], id)
   if document == '' then
@@ -192,6 +219,20 @@ name_instance(KEYS[2], ARGV[1])
 local stamp = int(now_ms() - tonumber(ARGV[2]))
 for i = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[i], stamp) end
 return stamp
+"""
+)
+
+LEAD: Final = (
+    _PRELUDE
+    + _FENCE
+    + """
+-- KEYS[1]: term, KEYS[2]: leader, KEYS[3]: instance; ARGV[1]: nonce, ARGV[2]: the term
+local highest = outranked(KEYS[1], ARGV[2])
+if highest then return {-1, highest} end
+name_instance(KEYS[3], ARGV[1])
+local stamp = int(now_ms())
+redis.call('SET', KEYS[2], stamp .. ' ' .. ARGV[2])
+return {stamp}
 """
 )
 

@@ -19,6 +19,7 @@ from extender.store.schema import Kind
 from extender.store.scripts import Change
 from extender.store.timeline import Timeline
 from extender.store.values import Value
+from scoring.gangs.record import GangPlan
 from scoring.model import (
     Allocation,
     Breaker,
@@ -34,19 +35,21 @@ from scoring.model import (
 )
 from scoring.policy import REJECTION_KEPT_S
 
-Timed = TypeVar("Timed", Override, Breaker)
+Ending = TypeVar("Ending", Override, Breaker)
 Changed = frozenset[NodeName] | None
 """The nodes whose verdicts may differ; None: any."""
 
 _TIMED: Final = frozenset({Kind.OVERRIDE, Kind.BREAKER, Kind.REJECTION})
 """Kinds whose documents end by time alone."""
+_PLACED: Final = _TIMED | {Kind.PLAN}
+"""Kinds that hold times which Fleets have on the reader's time line."""
 _OF_NODES: Final = frozenset({Kind.NODE, Kind.CLUSTER_NODE})
 """Kinds whose documents each describe one node, and have its name."""
 
 
 class Picture:
-    """Decoded documents by kind and id; times of overrides, breakers and rejections are Unix time
-    here.
+    """Decoded documents by kind and id; times of overrides, breakers, rejections and plans are Unix
+    time here.
 
     Mappings that a Fleet was given are never changed: `_refresh` replaces those that differ.
     """
@@ -62,6 +65,10 @@ class Picture:
         self._overrides: dict[str, Override] = {}
         self._breakers: dict[str, Breaker] = {}
         self._rejections: dict[str, Rejection] = {}
+        self._plans: dict[GangKey, GangPlan] = {}
+        """As their documents say; `_placed_plans` has the same on the reader's time line."""
+        self._placed_plans: dict[GangKey, GangPlan] = {}
+        self._offset_s = 0.0
         self._quarantined: dict[str, str] = dict(contents.broken)
         self._shelves: Mapping[Kind, dict[Any, Any]] = {
             Kind.NODE: self._nodes,
@@ -71,6 +78,7 @@ class Picture:
             Kind.BREAKER: self._breakers,
             Kind.REJECTION: self._rejections,
             Kind.CLUSTER_NODE: self._cluster,
+            Kind.PLAN: self._plans,
         }
         for kind, found in contents.documents.items():
             for key, raw in found.items():
@@ -85,13 +93,13 @@ class Picture:
             overrides={},
             breakers={},
         )
-        self._offset_s = 0.0
         self._refresh(frozenset(Kind))
 
     def apply(self, changes: Iterable[Change]) -> Changed:
         """Take changed documents in, and tell which nodes' verdicts may differ.
 
-        A gang's document changes no node by itself: whoever judges gangs reads them in the Fleet.
+        A gang's document or plan changes no node by itself: whoever judges gangs reads them in the
+        Fleet.
         """
         nodes: set[NodeName] = set()
         targets: set[str] = set()
@@ -131,13 +139,18 @@ class Picture:
         """The picture as a value, at the time line's now."""
         if timeline.offset_s != self._offset_s:
             self._offset_s = timeline.offset_s
-            self._refresh(_TIMED)
+            for key in self._plans:
+                self._place_plan(key)
+            self._refresh(_PLACED)
         junk = {f"Seen/{name}": problem for name, problem in timeline.junk.items()}
+        if timeline.leader_junk:
+            junk["Leader"] = timeline.leader_junk
         return replace(
             self._fleet,
             generation=generation,
             now_s=timeline.now_s,
             seen_s=timeline.seen_s,
+            leader_s=timeline.leader_s,
             quarantined={**self._fleet.quarantined, **junk} if junk else self._fleet.quarantined,
         )
 
@@ -154,6 +167,8 @@ class Picture:
             self._hold(value)
         if kind in _OF_NODES:
             self._place(NodeName(key))
+        elif kind is Kind.PLAN:
+            self._place_plan(GangKey(key))
         return value
 
     def _decoded(self, kind: Kind, key: str, raw: bytes) -> Value | None:
@@ -173,6 +188,16 @@ class Picture:
             self._placed_nodes.pop(name, None)
         else:
             self._placed_nodes[name] = values.placed(node, self._cluster.get(name))
+
+    def _place_plan(self, key: GangKey) -> None:
+        """Put the plan on the reader's time line. One at a time: there are many, and they are large."""
+        plan = self._plans.get(key)
+        if plan is None:
+            self._placed_plans.pop(key, None)
+        elif self._offset_s:
+            self._placed_plans[key] = replace(plan, since_s=plan.since_s + self._offset_s)
+        else:
+            self._placed_plans[key] = plan
 
     def _hold(self, one: Allocation) -> None:
         # Sorted, so that every replica has the same order, whatever the hash's was.
@@ -203,12 +228,14 @@ class Picture:
             news["breakers"] = {key: self._placed(one) for key, one in self._breakers.items()}
         if Kind.REJECTION in touched:
             news["rejections"] = self._rejected()
+        if Kind.PLAN in touched:
+            news["plans"] = dict(self._placed_plans)
         if self._quarantined != self._fleet.quarantined:
             news["quarantined"] = dict(self._quarantined)
         if news:
             self._fleet = replace(self._fleet, **news)
 
-    def _placed(self, value: Timed) -> Timed:
+    def _placed(self, value: Ending) -> Ending:
         """An override or breaker with its end on the reader's time line."""
         if value.until_s is None:
             return value

@@ -143,6 +143,7 @@ class Reader:
             timeline = self._adopted.timeline
             timeline.advance(contents.redis_s, 0.0)
         timeline.replace_stamps(contents.seen)
+        timeline.take_leader(contents.leader)
         picture.expire(timeline.unix_s)
         self._adopted = _Adopted(
             instance=contents.instance,
@@ -207,6 +208,7 @@ class Reader:
         self._sync(held, pulse.redis_s)
         if pulse.seen is not None:
             held.timeline.replace_stamps(pulse.seen)
+            held.timeline.take_leader(pulse.leader)
         self._hand_out(held.picture.expire(held.timeline.unix_s))
         return pulse.generation == held.generation or self._catch_up(held)
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from extender.store import documents
+from extender.store import documents, plans
 from extender.store.documents import Document
-from extender.store.schema import API_VERSION, Kind
+from extender.store.schema import API_VERSION, MAX_WORD, Kind
 from extender.store.values import Value, identity
+from scoring.gangs.record import GangPlan
 from scoring.links import WORST
 from scoring.model import (
     Allocation,
@@ -29,7 +30,7 @@ from scoring.model import (
 
 def document(value: Value) -> Document:
     """The document that reads back as `value`; ends of overrides and breakers, and times of
-    rejections, are Unix time.
+    rejections and plans, are Unix time.
 
     A node of epoch 0 and seq 0 is one without order: it goes after the stored one.
 
@@ -56,6 +57,8 @@ def body(value: Value) -> Mapping[str, Any]:
             kind, fields = Kind.REJECTION, _rejection(value)
         case ClusterNode():
             kind, fields = Kind.CLUSTER_NODE, _cluster_node(value)
+        case GangPlan():
+            kind, fields = Kind.PLAN, plans.fields(value)
     return {
         "apiVersion": API_VERSION,
         "kind": kind.value,
@@ -70,7 +73,8 @@ def _metadata(value: Value) -> dict[str, Any] | None:
         case Rejection():
             return {"name": value.name} if value.name else None
         case _:
-            return {"name": identity(value)}
+            # For people only: what tells such documents apart is in their own fields, and may be longer.
+            return {"name": identity(value)[:MAX_WORD]}
 
 
 def _node(node: Node) -> dict[str, Any]:
@@ -184,6 +188,8 @@ def _rejection(rejection: Rejection) -> dict[str, Any]:
         "owner": rejection.owner,
         "reason": rejection.reason,
         "at": _time(rejection.at_s),
+        "epoch": rejection.epoch,
+        "seq": rejection.seq,
     }
 
 

@@ -20,6 +20,12 @@ MAX_GPUS: Final = 128
 MAX_CAUSES: Final = 256
 MAX_COUNT: Final = 2**53 - 1
 """The largest integer that Lua keeps exact."""
+MAX_MEMBERS: Final = 100_000
+"""Of one gang."""
+MAX_WORD: Final = 512
+"""Characters of a word."""
+MAX_TERM: Final = 2**31 - 1
+"""The largest `leaseTransitions` of a Lease."""
 
 
 class Kind(StrEnum):
@@ -32,6 +38,7 @@ class Kind(StrEnum):
     BREAKER = "Breaker"
     REJECTION = "Rejection"
     CLUSTER_NODE = "ClusterNode"
+    PLAN = "Plan"
 
 
 _NAME: Final = r"^[A-Za-z0-9]([-_.:A-Za-z0-9]*[A-Za-z0-9])?$"
@@ -48,9 +55,10 @@ ADVICE: Final[Mapping[str, str]] = {
 """How to write what a pattern asks for."""
 
 Name = Annotated[str, Meta(max_length=253, pattern=_NAME)]
-Word = Annotated[str, Meta(min_length=1, max_length=512, pattern=_PRINTABLE)]
+Word = Annotated[str, Meta(min_length=1, max_length=MAX_WORD, pattern=_PRINTABLE)]
 Text = Annotated[str, Meta(max_length=8192)]
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Members = Annotated[int, Meta(ge=1, le=1_000_000)]
 Time = Annotated[datetime, Meta(tz=True)]
 Labels = Annotated[dict[Word, Text], Meta(max_length=2048)]
 
@@ -163,9 +171,9 @@ class GangDoc(Named, frozen=True, kw_only=True, rename="camel"):
     key: Annotated[str, Meta(max_length=512, pattern=_KEY)]
     convention: str
     uid: Word | None = None
-    min: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
-    size: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
-    members: Annotated[list[Word], Meta(max_length=100_000)] = []
+    min: Members | None = None
+    size: Members | None = None
+    members: Annotated[list[Word], Meta(max_length=MAX_MEMBERS)] = []
 
 
 class OverrideDoc(Named, frozen=True, kw_only=True, rename="camel"):
@@ -193,6 +201,8 @@ class RejectionDoc(Named, frozen=True, kw_only=True, rename="camel"):
     owner: Word
     reason: Word
     at: Time
+    epoch: Count | None = None
+    seq: Count | None = None
 
 
 class TaintDoc(Struct, frozen=True, rename="camel"):
@@ -217,7 +227,46 @@ class ClusterNodeDoc(Header, frozen=True, kw_only=True, rename="camel"):
     allocatable: Units = {}
 
 
-Shape = NodeDoc | AllocationDoc | GangDoc | OverrideDoc | BreakerDoc | RejectionDoc | ClusterNodeDoc
+class SeatDoc(Struct, frozen=True, rename="camel"):
+    """One member of a gang, and the node that it has or is to get."""
+
+    pod: Word
+    node: Name | None = None
+    bound: bool = False
+
+
+class PlanDoc(Named, frozen=True, kw_only=True, rename="camel"):
+    """The leader's word on one gang; `gang` is its key, `seats` are by pod uid."""
+
+    gang: Annotated[str, Meta(max_length=576, pattern=_KEY)]
+    """A gang's key has 512 characters at most, and here perhaps `~<convention>` behind it."""
+    convention: str
+    hold: str
+    state: str
+    since: Time
+    term: Annotated[int, Meta(ge=0, le=MAX_TERM)] = 0
+    uid: Word | None = None
+    min: Members | None = None
+    size: Members | None = None
+    seats: Annotated[dict[Word, SeatDoc], Meta(max_length=MAX_MEMBERS)] = {}
+    domain: Word | None = None
+    lack: Word | None = None
+    summary: Text = ""
+    counts: Annotated[dict[Word, Count], Meta(max_length=256)] = {}
+    nearest: Text = ""
+    unblock: Annotated[list[Text], Meta(max_length=64)] = []
+
+
+Shape = (
+    NodeDoc
+    | AllocationDoc
+    | GangDoc
+    | OverrideDoc
+    | BreakerDoc
+    | RejectionDoc
+    | ClusterNodeDoc
+    | PlanDoc
+)
 
 SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.NODE: NodeDoc,
@@ -227,4 +276,5 @@ SHAPES: Final[dict[Kind, type[Shape]]] = {
     Kind.BREAKER: BreakerDoc,
     Kind.REJECTION: RejectionDoc,
     Kind.CLUSTER_NODE: ClusterNodeDoc,
+    Kind.PLAN: PlanDoc,
 }

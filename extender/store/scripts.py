@@ -12,7 +12,7 @@ from redis.client import Pipeline
 from redis.commands.core import Script
 
 from extender.store import keys, lua
-from extender.store.errors import StoreError
+from extender.store.errors import FencedError, StoreError
 from extender.store.schema import Kind
 from scoring.model import Rejection
 from scoring.policy import REJECTION_KEPT_S
@@ -25,9 +25,12 @@ FIELDS: Final = {
     Kind.BREAKER: keys.BREAKERS,
     Kind.REJECTION: keys.REJECTIONS,
     Kind.CLUSTER_NODE: keys.CLUSTER,
+    Kind.PLAN: keys.PLANS,
 }
 """The hash in which the documents of each kind stand."""
 
+MIRRORED: Final = (Kind.ALLOCATION, Kind.CLUSTER_NODE, Kind.GANG, Kind.PLAN, Kind.BREAKER)
+"""The kinds that a controller lets stand as it wishes."""
 _CHANGE_KEYS: Final = (keys.INSTANCE.name, keys.GENERATION.name, keys.CHANGES.name)
 
 _MOST_DIGITS: Final = 19
@@ -53,7 +56,7 @@ class Wish:
     """How one document of the controller's is to stand in the cache."""
 
     kind: Kind
-    """Allocation or ClusterNode."""
+    """One of `MIRRORED`."""
     id: str
     document: bytes | None
     """None: not at all."""
@@ -104,6 +107,7 @@ class Scripts:
         self._put_rejection = client.register_script(lua.PUT_REJECTION)
         self._delete = client.register_script(lua.DELETE)
         self._mirror = client.register_script(lua.MIRROR)
+        self._lead = client.register_script(lua.LEAD)
         self._stamp = client.register_script(lua.STAMP)
         self._next_epoch = client.register_script(lua.NEXT_EPOCH)
         self._changed_since = client.register_script(lua.CHANGED_SINCE)
@@ -132,7 +136,7 @@ class Scripts:
         )
 
     def put(self, kind: Kind, key: str, document: bytes, *, pipe: Pipeline) -> None:
-        """Store an allocation, a gang or a breaker; an equal document changes nothing."""
+        """Store an allocation, a gang, a plan or a breaker; an equal document changes nothing."""
         self._change(self._put, (FIELDS[kind],), (kind, key, document), pipe)
 
     def put_override(
@@ -144,10 +148,19 @@ class Scripts:
         self._change(self._put_override, hashes, (Kind.OVERRIDE, target, document, until), pipe)
 
     def put_rejection(
-        self, key: str, document: bytes, *, of: Rejection, at_ms: int, pipe: Pipeline
+        self,
+        key: str,
+        document: bytes,
+        *,
+        of: Rejection,
+        at_ms: int,
+        term: int | None,
+        pipe: Pipeline,
     ) -> None:
         """Store a rejection and sweep those that are over. Where it is one too many, the oldest goes:
         of its owner on its node, else of its node, else of all.
+
+        `term`: that of the leader who learnt of it; None: somebody else did, who needs none.
         """
         kept_ms = round(REJECTION_KEPT_S * 1000)
         most = (
@@ -155,8 +168,9 @@ class Scripts:
             *(f"{of.node}/", keys.NODE_REJECTIONS_MAX),
             *(f"{of.node}/{of.owner}@", keys.OWNER_REJECTIONS_MAX),
         )
-        hashes = (keys.REJECTIONS, keys.REJECTION_TIMES)
-        args = (Kind.REJECTION, key, document, at_ms, kept_ms, *most)
+        hashes = (keys.REJECTIONS, keys.REJECTION_TIMES, keys.TERM)
+        fence = "" if term is None else term
+        args = (Kind.REJECTION, key, document, at_ms, kept_ms, fence, *most)
         self._change(self._put_rejection, hashes, args, pipe)
 
     def delete(self, kind: Kind, key: str, *, pipe: Pipeline) -> None:
@@ -164,23 +178,38 @@ class Scripts:
         hashes = (FIELDS[kind], keys.SEEN, keys.OVERRIDE_ENDS, keys.REJECTION_TIMES)
         self._change(self._delete, hashes, (kind, key), pipe)
 
-    def mirror(self, wishes: Iterable[Wish]) -> Mirrored:
-        """Let documents stand as wished, all at one moment; what stands so already is no change.
+    def mirror(self, wishes: Iterable[Wish], *, term: int) -> Mirrored:
+        """Let documents stand as a leader of `term` wishes, all at one moment; what stands so already
+        is no change.
 
         An allocation that names its GPUs stays where the wish says the same without names.
+
+        Raises:
+            RedisError: the server failed.
+            FencedError: there was a leader of a higher term; nothing is written.
         """
-        args: list[Any] = [self._nonce, keys.CHANGES_MAX]
+        args: list[Any] = [self._nonce, keys.CHANGES_MAX, term]
         for wish in wishes:
             args += (wish.kind, wish.id, wish.document or b"")
-        hashes = (keys.ALLOCATIONS.name, keys.CLUSTER.name)
+        hashes = (keys.TERM.name, *(FIELDS[kind].name for kind in MIRRORED))
         reply = self._mirror(keys=(*_CHANGE_KEYS, *hashes), args=args)
-        instance, generation, written, removed = reply
+        instance, generation, written, removed = unfenced(reply, term)
         return Mirrored(
             instance=instance,
             generation=generation_of(generation),
             written=written,
             removed=removed,
         )
+
+    def lead(self, term: int) -> None:
+        """Leave a sign that a leader of `term` is at work.
+
+        Raises:
+            RedisError: the server failed.
+            FencedError: there was a leader of a higher term; nothing is written.
+        """
+        names = (keys.TERM.name, keys.LEADER.name, keys.INSTANCE.name)
+        unfenced(self._lead(keys=names, args=(self._nonce, term)), term)
 
     def stamp(self, nodes: Iterable[str], *, sampled_ms_ago: int = 0) -> int:
         """Say that `nodes` had a full sample then; returns the stamp, Redis TIME in ms."""
@@ -239,6 +268,17 @@ def generation_of(raw: bytes | None) -> int:
     if not raw.isdigit() or len(raw) > _MOST_DIGITS:
         raise StoreError(f"{keys.GENERATION.name} holds {raw[:32]!r}, not a number")
     return int(raw)
+
+
+def unfenced(reply: Sequence[Any], term: int) -> Sequence[Any]:
+    """What a fenced function of `Scripts` answers where its term was not too low.
+
+    Raises:
+        FencedError: it was.
+    """
+    if reply[0] == -1:
+        raise FencedError(term, reply[1])
+    return reply
 
 
 def stored(reply: Sequence[Any]) -> Stored:

@@ -7,6 +7,7 @@ counted in steps between answers, and a stamp is put on the line once, when it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +16,8 @@ from scoring.model import NodeName
 
 DEPARTURE_S: Final = 5.0
 """The server's clock and this line may move apart by this much in one step."""
+_LED: Final = re.compile(rb"([0-9]{1,15}) [0-9]{1,15}\Z")
+"""The stamp of a leader: a time in ms, and its term."""
 
 
 class Timeline:
@@ -26,10 +29,15 @@ class Timeline:
         """Replaced as a whole with every new stamp, never changed."""
         self.junk: Mapping[NodeName, str] = {}
         """Stamps that are none."""
+        self.leader_s: float | None = None
+        """The last sign of a leader; None: there never was one."""
+        self.leader_junk: str | None = None
+        """Why the stamp of the leader is none; None: it is one, or there is none."""
         self.offset_s = 0.0
         """What to add to the server's Unix time to be on this line."""
         self._redis_s = redis_s
         self._raw: dict[bytes, bytes] = {}
+        self._raw_leader: bytes | None = None
 
     @property
     def unix_s(self) -> float:
@@ -80,6 +88,27 @@ class Timeline:
                 self._place(name, stamp, seen_s, junk)
         self.seen_s, self.junk = seen_s, junk
 
+    def take_leader(self, raw: bytes | None) -> None:
+        """Take the last stamp of a leader; None: the cache has none.
+
+        A sign that was seen is not unseen by a cache that lost it, or knows only an older one.
+        """
+        if raw == self._raw_leader:
+            return
+        self._raw_leader, self.leader_junk = raw, None
+        found = _LED.match(raw or b"")
+        if found:
+            led_s = self._placed(found[1])
+            self.leader_s = led_s if self.leader_s is None else max(self.leader_s, led_s)
+        elif raw is not None:
+            self.leader_junk = f"{raw[:64]!r} is no time in ms and a term"
+
+    def _placed(self, stamp: bytes) -> float:
+        """A time in ms on the line. One ahead of us is a clock that went back: no reason to trust it
+        for longer.
+        """
+        return min(int(stamp) / 1000 + self.offset_s, self.now_s)
+
     def _place(
         self,
         name: NodeName,
@@ -88,7 +117,6 @@ class Timeline:
         junk: dict[NodeName, str],
     ) -> None:
         if stamp.isdigit() and len(stamp) < 16:
-            # A stamp ahead of us is a clock that went back: no reason to trust a node for longer.
-            seen_s[name] = min(int(stamp) / 1000 + self.offset_s, self.now_s)
+            seen_s[name] = self._placed(stamp)
         else:
             junk[name] = f"{stamp[:32]!r} is no time in ms"

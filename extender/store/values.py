@@ -7,20 +7,20 @@ become one object here, which keeps a replica small.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
-from difflib import get_close_matches
-from enum import Enum
-from functools import cache, lru_cache
+from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
-from typing import Final, TypeVar, cast
+from typing import Final
 
 from extender.config import durations
-from extender.store import schema
+from extender.store import plans, schema
+from extender.store.checks import choice, unique
 from extender.store.errors import DocumentError
 from scoring import links as words
+from scoring.gangs.record import GangPlan
 from scoring.links import Links
 from scoring.model import (
     EMPTY,
@@ -52,8 +52,7 @@ from scoring.model import (
 )
 from scoring.policy import DEFAULT
 
-Value = Node | Allocation | Gang | Override | Breaker | Rejection | ClusterNode
-E = TypeVar("E", bound=Enum)
+Value = Node | Allocation | Gang | Override | Breaker | Rejection | ClusterNode | GangPlan
 
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
 DEFAULT_MODE: Final = AllocationMode.NVIDIA
@@ -70,8 +69,8 @@ def node(doc: schema.NodeDoc, *, stale_after_s: float = DEFAULT.stale_after_s) -
     Raises:
         DocumentError: GPUs share a uuid or an index, a link or a word is none.
     """
-    _unique("gpus", "uuid", (gpu.uuid for gpu in doc.gpus))
-    _unique("gpus", "index", (gpu.index for gpu in doc.gpus))
+    unique("gpus", "uuid", (gpu.uuid for gpu in doc.gpus))
+    unique("gpus", "index", (gpu.index for gpu in doc.gpus))
     labels = _labels(tuple(doc.metadata.labels.items()))
     model = next((gpu.model for gpu in doc.gpus if gpu.model), None) or labels.get(PRODUCT_LABEL)
     return Node(
@@ -81,8 +80,8 @@ def node(doc: schema.NodeDoc, *, stale_after_s: float = DEFAULT.stale_after_s) -
         epoch=doc.epoch or 0,
         seq=doc.seq or 0,
         boot_id=doc.boot_id,
-        mode=_choice(AllocationMode, doc.allocation_mode, "allocationMode", DEFAULT_MODE),
-        topology_policy=_choice(
+        mode=choice(AllocationMode, doc.allocation_mode, "allocationMode", DEFAULT_MODE),
+        topology_policy=choice(
             TopologyPolicy,
             doc.topology_manager_policy,
             "topologyManagerPolicy",
@@ -97,7 +96,7 @@ def node(doc: schema.NodeDoc, *, stale_after_s: float = DEFAULT.stale_after_s) -
 
 
 def _sharing(doc: schema.SharingDoc) -> Sharing:
-    policy = _choice(SharePolicy, doc.policy, "sharing.policy", SharePolicy.DISTRIBUTED)
+    policy = choice(SharePolicy, doc.policy, "sharing.policy", SharePolicy.DISTRIBUTED)
     return Sharing(replicas=doc.replicas, policy=policy)
 
 
@@ -146,10 +145,10 @@ def gang(doc: schema.GangDoc) -> Gang:
     Raises:
         DocumentError: its convention is none, or a member stands twice.
     """
-    _unique("members", "", doc.members)
+    unique("members", "", doc.members)
     return Gang(
         key=GangKey(intern(doc.key)),
-        convention=_choice(Convention, doc.convention, "convention"),
+        convention=choice(Convention, doc.convention, "convention"),
         uid=doc.uid,
         min=doc.min,
         size=doc.size,
@@ -165,7 +164,7 @@ def override(doc: schema.OverrideDoc) -> Override:
     """
     return Override(
         target=doc.target,
-        verdict=_choice(OverrideVerdict, doc.verdict, "verdict"),
+        verdict=choice(OverrideVerdict, doc.verdict, "verdict"),
         who=doc.who,
         why=doc.why,
         until_s=_unix_s(doc.until),
@@ -180,7 +179,7 @@ def breaker(doc: schema.BreakerDoc) -> Breaker:
     """
     return Breaker(
         pool=doc.pool,
-        state=_choice(BreakerState, doc.state, "state"),
+        state=choice(BreakerState, doc.state, "state"),
         until_s=_unix_s(doc.until),
     )
 
@@ -193,6 +192,8 @@ def rejection(doc: schema.RejectionDoc) -> Rejection:
         reason=intern(doc.reason),
         at_s=doc.at.timestamp(),
         name=doc.metadata.name if doc.metadata else "",
+        epoch=doc.epoch,
+        seq=doc.seq,
     )
 
 
@@ -229,6 +230,8 @@ def of(doc: schema.Shape) -> Value:
             return rejection(doc)
         case schema.ClusterNodeDoc():
             return cluster_node(doc)
+        case schema.PlanDoc():
+            return plans.plan(doc)
 
 
 def identity(value: Value) -> str:
@@ -240,6 +243,8 @@ def identity(value: Value) -> str:
             return f"{value.uid}/{value.resource}"
         case Gang():
             return value.key
+        case GangPlan():
+            return value.gang
         case Override():
             return value.target
         case Breaker():
@@ -285,8 +290,8 @@ def _causes(docs: list[schema.CauseDoc], path: str) -> tuple[Cause, ...]:
 def _cause(doc: schema.CauseDoc, path: str) -> Cause:
     return Cause(
         id=intern(doc.id),
-        state=_choice(Health, doc.state, f"{path}.state"),
-        scope=_choice(Scope, doc.scope, f"{path}.scope"),
+        state=choice(Health, doc.state, f"{path}.state"),
+        scope=choice(Scope, doc.scope, f"{path}.scope"),
         first_s=_unix_s(doc.first_seen),
         last_s=_unix_s(doc.last_seen),
         count=doc.count,
@@ -344,34 +349,6 @@ def _links(
             raise DocumentError(f"{word!r} is no link of topo -m, allowed: {allowed}", path=path)
         pairs[low, high] = word
     return words.links_of(indices, pairs, model)
-
-
-def _choice(names: type[E], word: str | None, path: str, default: E | None = None) -> E:
-    """The member of `names` that a document calls `word`; Health goes by name, others by value."""
-    if word is None and default is not None:
-        return default
-    members = _members(names)
-    try:
-        return cast("E", members[word or ""])
-    except KeyError:
-        near = get_close_matches(word or "", members, n=1)
-        hint = f", did you mean {near[0]}?" if near else ""
-        problem = f"{word!r} is unknown, allowed: {', '.join(members)}{hint}"
-        raise DocumentError(problem, path=path) from None
-
-
-@cache
-def _members(names: type[Enum]) -> Mapping[str, Enum]:
-    return {member.name if names is Health else member.value: member for member in names}
-
-
-def _unique(path: str, field: str, values: Iterable[Hashable]) -> None:
-    first: dict[Hashable, int] = {}
-    for at, value in enumerate(values):
-        if value in first:
-            where = f"{path}[{at}].{field}".rstrip(".")
-            raise DocumentError(f"{value!r} stands already at {path}[{first[value]}]", path=where)
-        first[value] = at
 
 
 def _unix_s(time: datetime | None) -> float | None:

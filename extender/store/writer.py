@@ -9,13 +9,14 @@ from typing import Any, Final, TypeVar, cast
 
 from redis.client import Pipeline
 
+from extender.store import render
 from extender.store.connect import StoreSettings, connect
 from extender.store.documents import Document
 from extender.store.errors import StoreError, reaching
 from extender.store.keys import text_of
 from extender.store.load import Pulse, pulse
 from extender.store.schema import Kind
-from extender.store.scripts import FIELDS, Mirrored, Scripts, Stored, Wish, stored
+from extender.store.scripts import FIELDS, Mirrored, Scripts, Stored, Wish, stored, unfenced
 from scoring.model import NodeName, Override, Rejection
 
 T = TypeVar("T")
@@ -82,17 +83,44 @@ class Writer:
             (reply,) = pipe.execute()
         return stored(reply).changed
 
-    def mirror(self, wishes: Iterable[Wish]) -> Mirrored:
-        """Let documents of the controller's stand as wished, all at one moment.
+    def mirror(self, wishes: Iterable[Wish], *, term: int) -> Mirrored:
+        """Let documents of the controller's stand as a leader of `term` wishes, all at one moment.
 
         What stands so already is no change. An allocation that names its GPUs stays where the wish
         says the same without names.
 
         Raises:
+            FencedError: the cache has seen a leader of a higher term; nothing is done.
             StoreError: the cache failed; all may be done, or nothing.
         """
         with reaching(self._server):
-            return self._scripts.mirror(wishes)
+            return self._scripts.mirror(wishes, term=term)
+
+    def reject(self, rejection: Rejection, *, term: int) -> Put:
+        """Store a rejection that a leader of `term` learnt of; `at_s` is Unix time.
+
+        One that is yet to come was now by the cache's clock.
+
+        Raises:
+            DocumentError: the rejection holds what no document may.
+            FencedError: the cache has seen a leader of a higher term; nothing is done.
+            StoreError: the cache failed; it may be stored.
+        """
+        (document,) = self._dated([render.document(rejection)])
+        with reaching(self._server), self._client.pipeline(transaction=False) as pipe:
+            self._reject(document, term, pipe)
+            (reply,) = pipe.execute()
+        return Put(document=document, stored=stored(unfenced(reply, term)))
+
+    def lead(self, *, term: int) -> None:
+        """Leave a sign that a leader of `term` is at work; readers find it in `Fleet.leader_s`.
+
+        Raises:
+            FencedError: the cache has seen a leader of a higher term; nothing is done.
+            StoreError: the cache failed.
+        """
+        with reaching(self._server):
+            self._scripts.lead(term)
 
     def ids(self, kind: Kind) -> frozenset[str]:
         """The ids of all documents of a kind.
@@ -194,16 +222,20 @@ class Writer:
                     document.id, document.encoded, until_ms=_until_ms(document), pipe=pipe
                 )
             case Kind.REJECTION:
-                rejection = cast("Rejection", document.value)
-                self._scripts.put_rejection(
-                    document.id,
-                    document.encoded,
-                    of=rejection,
-                    at_ms=round(rejection.at_s * 1000),
-                    pipe=pipe,
-                )
+                self._reject(document, None, pipe)
             case kind:
                 self._scripts.put(kind, document.id, document.encoded, pipe=pipe)
+
+    def _reject(self, document: Document, term: int | None, pipe: Pipeline) -> None:
+        rejection = cast("Rejection", document.value)
+        self._scripts.put_rejection(
+            document.id,
+            document.encoded,
+            of=rejection,
+            at_ms=round(rejection.at_s * 1000),
+            term=term,
+            pipe=pipe,
+        )
 
 
 def _until_ms(document: Document) -> int | None:

@@ -7,21 +7,26 @@ speculatively and never says what it rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
-from typing import Final
+from typing import Final, TypeAlias
 
 from extender.config.model import FailurePolicy, Mode, UnknownNodes, WebhookConfig
 from extender.webhook.board import Board, View
 from extender.wire.scheduler import NodesRequest, PreemptionRequest, Victims
 from scoring import rank, standing
 from scoring.candidate import candidate
+from scoring.gangs.rules import GangRules
+from scoring.gangs.sitting import FREE, Sitting, sitting
 from scoring.model import Ask, Fleet, NodeName, PodUid, ResourceKind, WorkClass
 from scoring.ranking import Ranking
 from scoring.reasons import Reason
 from scoring.verdict import judge
+
+Worth: TypeAlias = Callable[[Ranking, NodeName], float]
+"""What a node that fits is worth to one pod, 0..1."""
 
 
 class Outcome(StrEnum):
@@ -52,7 +57,8 @@ class Decision:
     kube-scheduler reads no reasons then.
     """
     tally: Counter[Reason] = field(default_factory=Counter)
-    """How many nodes are refused for each reason, where that was counted: nothing passed."""
+    """How many nodes are refused for each reason, where that was counted: nothing passed, or all is
+    up to a plan."""
     ranking: Ranking | None = None
     unreported: Reason | None = None
     """The reason for nodes without a document."""
@@ -94,12 +100,51 @@ def _torn(fleet: Fleet, victims: Mapping[NodeName, Victims]) -> frozenset[NodeNa
     return frozenset(name for name, uids in foreign.items() if uids & found)
 
 
+def _veto(found: Ranking, name: NodeName, unreported: Reason | None) -> Reason | None:
+    """Why one node is refused; None: it passes."""
+    return None if name in found.ranks else found.vetoes.get(name, unreported)
+
+
+def _by_plan(
+    view: View,
+    found: Ranking,
+    request: NodesRequest,
+    unreported: Reason | None,
+    place: Sitting,
+    elsewhere: Reason,
+) -> Decision:
+    """The node that its plan leaves to a pod, or why it may not go there, and to no other. A pod that
+    could starve by a narrow answer is no exception: on another node it would split its gang.
+    """
+    reasons = {
+        name: _veto(found, name, unreported) for name in place.nodes if name in request.offered
+    }
+    passed = [name for name, reason in reasons.items() if reason is None][:1]
+    tally = Counter(reason for reason in reasons.values() if reason)
+    tally[elsewhere] += len(request.names) - len(reasons)
+    return Decision(
+        outcome=Outcome.PASS if passed else Outcome.VETO,
+        passed=passed,
+        narrowed=bool(passed),
+        vetoes=() if passed else [reasons.get(name) or elsewhere for name in request.names],
+        tally=+tally,
+        ranking=found,
+        snapshot=view.at,
+    )
+
+
+def _planned(place: Sitting, worth: Worth) -> Worth:
+    """`worth` as a plan changes it."""
+    return lambda found, name: place.worth(name, worth(found, name))
+
+
 class Judge:
     """Answers requests for one configuration."""
 
-    def __init__(self, config: WebhookConfig, board: Board) -> None:
+    def __init__(self, config: WebhookConfig, board: Board, gangs: GangRules) -> None:
         self._config = config
         self._board = board
+        self._gangs = gangs
         self._schedulers: Final = frozenset(config.scheduler_names)
 
     @property
@@ -114,9 +159,15 @@ class Judge:
             return view
         found = self._board.ranking(view, ask.need)
         unreported = self.unreported(ask)
+        place = self._place(view, ask)
+        if place.refusal is not None:
+            return _by_plan(view, found, request, unreported, place, place.refusal)
         narrow = self._config.narrow if ask.narrowable else 0
         if narrow:
             passed = self._best(view, found, request, ask, narrow)
+            if place.seat in request.offered and _veto(found, place.seat, unreported) is None:
+                others = (name for name in passed if name != place.seat)
+                passed = [place.seat, *others][:narrow]
         else:
             passed = self._fitting(view, found, request, ask)
         if passed:
@@ -169,7 +220,10 @@ class Judge:
         if isinstance(view, Decision):
             return view, [(name, 0) for name in request.names]
         found = self._board.ranking(view, ask.need)
-        worth = standing.standing(view.picture, ask).worth
+        worth: Worth = standing.standing(view.picture, ask).worth
+        place = self._place(view, ask)
+        if place is not FREE:
+            worth = _planned(place, worth)
         scores = [
             (name, rank.points(worth(found, name)) if name in found.ranks else 0)
             for name in request.names
@@ -187,13 +241,14 @@ class Judge:
         if isinstance(view, Decision):
             return view, {} if view.outcome is Outcome.CLOSED else dict(request.victims)
         unreported = self.unreported(ask)
+        place = self._place(view, ask)
         torn = _torn(view.picture.fleet, request.victims)
         kept, struck = {}, Counter[Reason]()
         for name, victims in request.victims.items():
             if name in torn:
                 struck[Reason.VICTIM_ELSEWHERE] += 1
                 continue
-            reason = self._once_gone(view, ask, name, victims, unreported)
+            reason = place.spares(name) or self._once_gone(view, ask, name, victims, unreported)
             if reason is None:
                 kept[name] = victims
             else:
@@ -213,6 +268,10 @@ class Judge:
             return judge(broken, ask.need, picture.policy).reason if broken else unreported
         ready = candidate(picture.fleet, node, picture.policy, gone=victims.uids)
         return judge(ready, ask.need, picture.policy).reason
+
+    def _place(self, view: View, ask: Ask) -> Sitting:
+        """What the plan of its gang leaves of the nodes."""
+        return sitting(view.picture.fleet, ask, self._gangs, view.picture.policy)
 
     def unreported(self, ask: Ask) -> Reason | None:
         """The reason for a node without a document; None: it passes."""

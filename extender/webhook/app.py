@@ -24,10 +24,13 @@ from extender.config.model import WebhookConfig
 from extender.webhook.answers import Decision, Judge
 from extender.webhook.board import Board
 from extender.webhook.explanations import LIMIT, explanation
+from extender.webhook.gang_pages import NO_SNAPSHOT, add_gangs
 from extender.webhook.metrics import Metrics
+from extender.webhook.problems import problem
 from extender.webhook.records import Record
 from extender.wire import asks, scheduler
 from extender.wire.errors import WireError
+from scoring.gangs.rules import GangRules
 from scoring.model import Ask, NodeName
 from scoring.policy import Policy, digest
 from scoring.reasons import Reason
@@ -47,6 +50,7 @@ class Deps:
 
     config: WebhookConfig
     policy: Policy
+    gangs: GangRules
     board: Board
     metrics: Metrics
     record: Callable[[Record], None]
@@ -61,7 +65,7 @@ class Webhook:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._judge = Judge(deps.config, deps.board)
+        self._judge = Judge(deps.config, deps.board, deps.gangs)
         self._policy_digest = digest(deps.policy)
         self._replica = secrets.token_hex(3)
         self._numbers = itertools.count(1)
@@ -107,14 +111,13 @@ class Webhook:
         limit = _limit(request.args.get("limit"))
         view = self._deps.board.latest()
         if view is None:
-            raise ServiceUnavailable(
-                "there is no snapshot of the cache yet, look at /readyz?verbose"
-            )
+            raise ServiceUnavailable(NO_SNAPSHOT)
         told = explanation(
             view.picture,
             ask,
             args.names,
             self._judge.unreported(ask),
+            self._deps.gangs,
             decision=self._next_id(),
             limit=limit,
         )
@@ -187,6 +190,7 @@ def create_app(deps: Deps) -> Flask:
     ):
         app.add_url_rule(f"/{verb}", verb, _posted(deps.metrics, verb, answer), methods=["POST"])
     _add_pages(app, deps)
+    add_gangs(app, deps.board, deps.policy)
     app.register_error_handler(HTTPException, _refused)
     return app
 
@@ -206,7 +210,7 @@ def _posted(
         except WireError as error:
             code = 400
             log.warning("refused", verb=verb, problem=str(error)[:500])
-            return _problem(400, str(error))
+            return problem(400, str(error))
         except HTTPException as error:
             code = error.code or 500
             raise
@@ -239,19 +243,14 @@ def _body() -> bytes:
     return body
 
 
-def _problem(code: int, sentence: str) -> Response:
-    body = msgspec.json.encode({"Error": sentence, "error": sentence})
-    return Response(body, status=code, mimetype="application/json")
-
-
 def _refused(error: HTTPException) -> Response:
     sentences = {
-        404: "no such path; Surefoot serves /filter /prioritize /preempt /explain /livez /readyz /healthz /metrics /version",
+        404: "no such path; Surefoot serves /filter /prioritize /preempt /explain /gangs /livez /readyz /healthz /metrics /version",
         405: "this path takes another method",
         413: f"the body is larger than {LARGEST_BODY >> 20} MiB",
     }
     code = error.code or 500
-    told = _problem(code, sentences.get(code, error.description or error.name))
+    told = problem(code, sentences.get(code, error.description or error.name))
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         told.headers["Allow"] = ", ".join(error.valid_methods)
     return told

@@ -7,6 +7,7 @@ from typing import Any
 
 from extender.webhook.records import ask_fields
 from scoring import explain
+from scoring.gangs.rules import GangRules
 from scoring.model import Ask, NodeName
 from scoring.picture import Picture
 from scoring.reasons import Reason
@@ -20,13 +21,14 @@ def explanation(
     ask: Ask,
     names: Sequence[NodeName] | None,
     unreported: Reason | None,
+    gangs: GangRules,
     *,
     decision: str,
     limit: int = LIMIT,
 ) -> dict[str, Any]:
     """Why each of `names` (None: all that the cache knows) fits or not."""
     offered = sorted(picture.candidates) if names is None else names
-    found = explain.account(picture, ask, offered, unreported, limit)
+    found = explain.account(picture, ask, offered, unreported, limit, gangs)
     return {
         "decision": decision,
         "generation": picture.fleet.generation,

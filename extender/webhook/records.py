@@ -155,6 +155,7 @@ def ask_fields(ask: Ask) -> dict[str, Any]:
         "deny": _states(ask.need.deny),
         "preemptible": ask.need.preemptible,
         "narrowable": ask.narrowable,
+        "nominated": ask.nominated,
         "notes": list(ask.notes),
     }
 

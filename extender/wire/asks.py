@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from extender.wire.errors import WireError
-from extender.wire.pods import Container, Metadata, Pod, Resources, Spec, Status
+from extender.wire.pods import Condition, Container, Metadata, Pod, Resources, Spec, Status
 from extender.wire.quantities import QuantityError, units
 from scoring import gang
-from scoring.model import Ask, Health, Need, PodUid, ResourceKind, WorkClass
+from scoring.model import Ask, Health, Need, NodeName, PodUid, ResourceKind, WorkClass
 from scoring.policy import Policy
 from scoring.resources import kind_of, order_of
 
@@ -47,6 +47,7 @@ def ask_of(pod: Pod, policy: Policy) -> Ask:
     the others are left out and named in `Ask.notes`.
     """
     metadata, spec = pod.metadata or _NO_METADATA, pod.spec or _NO_SPEC
+    status = pod.status or _NO_STATUS
     facts = facts_of(pod)
     member_of = gang.detect(facts)
     counts = requested(spec)
@@ -70,7 +71,8 @@ def ask_of(pod: Pod, policy: Policy) -> Ask:
         ),
         gang=member_of,
         scheduler=spec.scheduler_name or "",
-        narrowable=not (_failed_before(pod.status or _NO_STATUS) or _has_preferences(spec)),
+        narrowable=not (refusal(status) or _has_preferences(spec)),
+        nominated=NodeName(status.nominated_node_name) if status.nominated_node_name else None,
         notes=(*_resource_notes(spec, counts, resource), *allow_notes, *deny_notes),
         owner=member_of.key if member_of else _owner(metadata),
     )
@@ -162,15 +164,19 @@ def _states(key: str, annotations: Mapping[str, str]) -> tuple[frozenset[Health]
     return states, (f"annotation {key}: {unknown[0][:40]!r}{more} is no health state, left out",)
 
 
-def _failed_before(status: Status) -> bool:
-    """Whether a scheduling cycle failed already. A pod whose gate was just lifted still carries
-    the condition with the reason SchedulingGated, and had no cycle yet.
+def refusal(status: Status) -> Condition | None:
+    """What the last scheduling cycle said, if one failed. A pod whose gate was just lifted still
+    carries the condition with the reason SchedulingGated, and had no cycle yet.
     """
-    return any(
-        condition.type == "PodScheduled"
-        and condition.status == "False"
-        and condition.reason != "SchedulingGated"
-        for condition in status.conditions or ()
+    return next(
+        (
+            condition
+            for condition in status.conditions or ()
+            if condition.type == "PodScheduled"
+            and condition.status == "False"
+            and condition.reason != "SchedulingGated"
+        ),
+        None,
     )
 
 

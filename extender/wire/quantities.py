@@ -1,4 +1,4 @@
-"""Resource quantities of Kubernetes, for resources that come in whole units.
+"""Resource quantities of Kubernetes: `units` of resources that come whole, `amount` of all others.
 
 The grammar is that of k8s.io/apimachinery, pkg/api/resource: a decimal number with a binary suffix
 (`Ki`), a decimal suffix (`k`, `m`) or a decimal exponent (`e3`). An extended resource has to come
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 Quantity: TypeAlias = str | int | float | None
@@ -17,6 +18,8 @@ Quantity: TypeAlias = str | int | float | None
 
 MAX_UNITS: Final = 2**31 - 1
 """More devices than any cluster has; it keeps every sum within 64 bits."""
+MAX_AMOUNT: Final = 2**63 - 1
+"""Where Kubernetes stops counting."""
 
 _GRAMMAR: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -36,42 +39,54 @@ _BINARY: Final[Mapping[str, int]] = {
 
 
 class QuantityError(ValueError):
-    """A quantity that no extended resource can have; the message says why."""
+    """A quantity that the resource cannot have; the message says why."""
 
 
 def units(quantity: Quantity) -> int:
     """`quantity` as a whole number, 0 to `MAX_UNITS`; raises `QuantityError`."""
+    text, mantissa, exponent = _read(quantity, MAX_UNITS)
+    value, rest = _scaled(mantissa, exponent)
+    if rest:
+        raise QuantityError(f"{text!r} is not a whole number")
+    if value > MAX_UNITS:
+        raise QuantityError(f"{text!r} is more than {MAX_UNITS}")
+    return value
+
+
+@lru_cache(maxsize=4096, typed=True)
+def amount(quantity: Quantity, *, thousandths: bool = False) -> int:
+    """`quantity`, or its thousandths, rounded up as Kubernetes does (Quantity.Value, MilliValue),
+    `MAX_AMOUNT` at most; raises `QuantityError`.
+    """
+    _, mantissa, exponent = _read(quantity, MAX_AMOUNT)
+    value, rest = _scaled(mantissa, exponent + (3 if thousandths else 0))
+    return min(value + bool(rest), MAX_AMOUNT)
+
+
+def _read(quantity: Quantity, largest: int) -> tuple[str, int, int]:
+    """The text of a quantity that is not negative, and it as mantissa and decimal exponent."""
     if quantity is None or isinstance(quantity, bool):
         raise QuantityError(
             f"a quantity is expected, got {'null' if quantity is None else 'a bool'}"
         )
-    if isinstance(quantity, int) and abs(quantity) > MAX_UNITS:  # before it is made into text
-        raise QuantityError(f"a number beyond {MAX_UNITS}")
+    if isinstance(quantity, int) and abs(quantity) > largest:  # before it is made into text
+        raise QuantityError(f"a number beyond {largest}")
     text = quantity if isinstance(quantity, str) else repr(quantity)
     if len(text) > _LONGEST:
         raise QuantityError(f"a quantity has at most {_LONGEST} characters, got {len(text)}")
     match = _GRAMMAR.fullmatch(text)
     if match is None or not (match["whole"] or match["part"]):
         raise QuantityError(f"{text!r} is no quantity")
-    value = _scaled(text, match)
-    if value > MAX_UNITS:
-        raise QuantityError(f"{text!r} is more than {MAX_UNITS}")
-    if value and match["sign"] == "-":
-        raise QuantityError(f"{text!r} is negative")
-    return value
-
-
-def _scaled(text: str, match: re.Match[str]) -> int:
     part, suffix = match["part"] or "", match["suffix"] or ""
-    mantissa = int(f"{match['whole']}{part}")
-    if mantissa == 0:
-        return 0
+    mantissa = int(f"{match['whole']}{part}") << _BINARY.get(suffix, 0)
+    if mantissa and match["sign"] == "-":
+        raise QuantityError(f"{text!r} is negative")
     exponent = int(match["exponent"] or 0) + _DECIMAL.get(suffix, 0) - len(part)
-    exponent = max(-_MAX_EXPONENT, min(exponent, _MAX_EXPONENT))
-    mantissa <<= _BINARY.get(suffix, 0)
+    return text, mantissa, max(-_MAX_EXPONENT, min(exponent, _MAX_EXPONENT))
+
+
+def _scaled(mantissa: int, exponent: int) -> tuple[int, int]:
+    """The whole part, and something that is 0 where there is no rest."""
     if exponent >= 0:
-        return mantissa * int(10**exponent)
-    value, rest = divmod(mantissa, int(10**-exponent))
-    if rest:
-        raise QuantityError(f"{text!r} is not a whole number")
-    return value
+        return mantissa * int(10**exponent), 0
+    return divmod(mantissa, int(10**-exponent))

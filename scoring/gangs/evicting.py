@@ -6,59 +6,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from scoring import picture
-from scoring.model import Allocation, GangKey, NodeName, PodUid
+from scoring.model import Allocation, GangKey, NodeName
 from scoring.picture import Picture
 from scoring.planning.outcome import Plan
-from scoring.planning.values import Amounts, Claim, PendingGang, Room, Shape, Site
+from scoring.planning.values import Claim, PendingGang, Room, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
-    """A bound pod, and what leaves with it."""
+class Rest:
+    """What would be left of bound pods."""
 
-    uid: PodUid
-    node: NodeName
-    priority: int
-    shape: Shape
+    held: Mapping[NodeName, tuple[Allocation, ...]]
+    """Who would hold GPUs."""
+    rooms: Mapping[NodeName, Room]
+    """What would be held beside GPUs."""
 
 
-def without_lower(
-    scene: Picture, site: Site, tenants: Iterable[Tenant], priority: int
-) -> tuple[Picture, Site]:
-    """Picture and site with the tenants of a priority below `priority` gone.
+def left_with(scene: Picture, site: Site, rest: Rest) -> tuple[Picture, Site]:
+    """Picture and site with nobody but `rest`.
 
     kube-scheduler chooses the victims; it may need fewer of them.
     """
-    gone: dict[NodeName, list[Tenant]] = {}
-    for each in tenants:
-        if each.priority < priority:
-            gone.setdefault(each.node, []).append(each)
-    if not gone:
-        return scene, site
-    uids = {each.uid for them in gone.values() for each in them}
-    held: dict[NodeName, tuple[Allocation, ...]] = dict(scene.fleet.allocations)
-    for name in gone:
-        held[name] = tuple(each for each in held.get(name, ()) if each.uid not in uids)
-    fleet = replace(scene.fleet, allocations=held)
-    rooms = {
-        **site.rooms,
-        **{name: _freed(site.rooms[name], gone[name]) for name in gone if name in site.rooms},
-    }
-    return picture.advanced(scene, fleet, gone), replace(site, rooms=rooms)
-
-
-def _freed(room: Room, gone: Iterable[Tenant]) -> Room:
-    held, pods, ports = room.held, room.held_pods, room.ports
-    for each in gone:
-        freed = each.shape.amounts
-        held = Amounts(
-            cpu_m=max(0, held.cpu_m - freed.cpu_m),
-            memory_bytes=max(0, held.memory_bytes - freed.memory_bytes),
-            storage_bytes=max(0, held.storage_bytes - freed.storage_bytes),
-        )
-        pods = max(0, pods - 1)
-        ports = ports - each.shape.ports
-    return replace(room, held=held, held_pods=pods, ports=ports)
+    held, gone = dict(scene.fleet.allocations), []
+    for name, them in scene.fleet.allocations.items():
+        staying = {(each.uid, each.resource) for each in rest.held.get(name, ())}
+        if all((each.uid, each.resource) in staying for each in them):
+            continue
+        held[name] = tuple(each for each in them if (each.uid, each.resource) in staying)
+        gone.append(name)
+    emptied = picture.advanced(scene, replace(scene.fleet, allocations=held), gone)
+    return emptied, replace(site, rooms=rest.rooms)
 
 
 def claimed(

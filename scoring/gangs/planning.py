@@ -4,11 +4,11 @@ pods of lower priority were gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from scoring.gangs import evicting
-from scoring.gangs.evicting import Tenant
+from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.recording import INCOMPLETE
 from scoring.gangs.rules import OnShortfall
@@ -25,12 +25,13 @@ def outcomes(
     site: Site,
     gangs: Iterable[Gathered],
     records: Mapping[GangKey, GangPlan],
-    tenants: Iterable[Tenant] = (),
+    without: Callable[[int], Rest] | None = None,
 ) -> Mapping[GangKey, Outcome]:
     """A plan or a shortfall for each gang of which something is to be planned.
 
     `records`: what stood so far. A member that has a seat and is not nominated yet keeps it like one
-    that is: a write on its way must not move the plan. `tenants`: the bound pods that may be evicted.
+    that is: a write on its way must not move the plan. `without`: what would be left if all bound pods
+    of a priority below this one were gone; None: nobody is evicted.
     """
     gangs = tuple(gangs)
     pending = {
@@ -39,20 +40,17 @@ def outcomes(
     found: dict[GangKey, Outcome] = {
         outcome.gang: outcome for outcome in planner.plan(scene, site, pending.values())
     }
-    tenants = tuple(tenants)
     for gang in gangs:
         waits = pending.get(gang.key)
-        if waits is None or gang.on_shortfall is not OnShortfall.PREEMPT:
+        if without is None or waits is None or gang.on_shortfall is not OnShortfall.PREEMPT:
             continue
         outcome = found[gang.key]
         if isinstance(outcome, Plan) or outcome.lack.value in INCOMPLETE:
             continue
-        emptied, rest = evicting.without_lower(scene, site, tenants, waits.priority)
-        if emptied is scene:
-            continue
+        emptied, roomy = evicting.left_with(scene, site, without(waits.priority))
         plans = (each for each in found.values() if isinstance(each, Plan))
-        claims = (*rest.claims, *evicting.claimed(plans, pending, waits))
-        (second,) = planner.plan(emptied, replace(rest, claims=claims), (waits,))
+        claims = (*roomy.claims, *evicting.claimed(plans, pending, waits))
+        (second,) = planner.plan(emptied, replace(roomy, claims=claims), (waits,))
         if isinstance(second, Plan):
             found[gang.key] = second
     return found

@@ -40,6 +40,7 @@ class GangPod:
     gates: frozenset[str] = frozenset()
     finished: bool = False
     """Succeeded or failed."""
+    succeeded: bool = False
     leaving: bool = False
     """Being deleted."""
     refused: bool = False
@@ -81,12 +82,14 @@ class Gathered:
 
     key: GangKey
     """Unique among all gangs: where two conventions use one name, the later one in the detector's
-    order is `namespace/name~convention`."""
+    order, or the one without members, is `namespace/name~convention`."""
     uid: str
     convention: Convention
     hold: Hold
+    """OFF: its object says that it is no gang, so its pods are judged one by one."""
     on_shortfall: OnShortfall
     min: int | None
+    """Members that it still needs to run: those that succeeded are needed no more."""
     size: int | None
     pods: tuple[GangPod, ...]
     """All of them, in the order of uid; also those that do not count."""

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from commands import Surefoot
+from kubes import api
 from servers import cache, client, store, valkey
 
 from extender.store.connect import StoreSettings
 from extender.store.writer import Writer
 
-__all__ = ["cache", "client", "store", "valkey"]
+__all__ = ["api", "cache", "client", "store", "valkey"]
 
 
 @pytest.fixture

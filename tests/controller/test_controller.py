@@ -20,7 +20,8 @@ from redis import Redis
 from replicas import samples
 from servers import Cache, eventually
 
-from extender.controller.control import Controller
+from extender.controller.control import Controller, ControlSettings
+from extender.kube.lease import LeaseSettings
 from extender.kube.status import Timing
 from extender.listening import BindError
 from extender.store import fleets, keys
@@ -33,13 +34,27 @@ QUICK = Timing(first_pause_s=0.02, last_pause_s=0.2)
 Begin = Callable[..., Controller]
 
 
+def settings(
+    api: ApiServer, store: StoreSettings, tmp_path: Path, port: int = 0
+) -> ControlSettings:
+    """A controller of the API server and the cache, with little patience."""
+    return ControlSettings(
+        kube=api.settings(tmp_path),
+        store=store,
+        bind=("127.0.0.1", port),
+        version="0.0.test",
+        lease=LeaseSettings(duration_s=1.0, retry_s=0.1),
+        timing=QUICK,
+    )
+
+
 @pytest.fixture
 def begin(api: ApiServer, tmp_path: Path) -> Iterator[Begin]:
     """Start controllers of the API server; all are closed after the test."""
     started: list[Controller] = []
 
     def start(store: StoreSettings) -> Controller:
-        made = Controller(api.settings(tmp_path), store, ("127.0.0.1", 0), "0.0.test", timing=QUICK)
+        made = Controller(settings(api, store, tmp_path))
         started.append(made)
         made.start()
         return made
@@ -228,7 +243,7 @@ def test_an_address_that_is_taken_is_told(
     """In one sentence, before anything starts."""
     port = int(begin(store).address.rpartition(":")[2])
     with pytest.raises(BindError, match=rf"^cannot listen on 127\.0\.0\.1:{port}: "):
-        Controller(api.settings(tmp_path), store, ("127.0.0.1", port), "0.0.test")
+        Controller(settings(api, store, tmp_path, port))
 
 
 # --- the command -----------------------------------------------------------------------------------

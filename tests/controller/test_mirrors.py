@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import structlog
 from cluster_objects import Json, container, node, pod, raw
 from structlog.testing import LogCapture
 
-from extender.controller import mirrors
+from extender.controller import skips
 from extender.controller.mirrors import Mirror, NodeMirror, PodMirror
 from extender.controller.wanted import Wanted
 from extender.store.errors import StoreError
@@ -18,13 +19,13 @@ from extender.store.schema import Kind
 GPU = "nvidia.com/gpu"
 
 
-def mirror(wanted: Wanted, *held: str, kind: Callable[..., Mirror] = PodMirror) -> Mirror:
+def mirror(wanted: Wanted, *held: str, kind: Callable[..., Mirror[Any]] = PodMirror) -> Mirror[Any]:
     """A mirror of a cache that holds these ids."""
-    found: Mirror = kind(wanted, lambda _: frozenset(held))
+    found: Mirror[Any] = kind(wanted, lambda _: frozenset(held))
     return found
 
 
-def lists(found: Mirror, *bodies: Json, whole: bool = True) -> None:
+def lists(found: Mirror[Any], *bodies: Json, whole: bool = True) -> None:
     """What a reflector does with a whole list."""
     found.listing()
     told = {}
@@ -36,7 +37,7 @@ def lists(found: Mirror, *bodies: Json, whole: bool = True) -> None:
     found.listed(told, whole=whole)
 
 
-def changes(found: Mirror, body: Json) -> None:
+def changes(found: Mirror[Any], body: Json) -> None:
     """What a reflector does with an event."""
     header, bytes_ = raw(body)
     found.changed(header.key, found.read(header, bytes_))
@@ -168,7 +169,7 @@ def test_one_malformed_pod_hurts_nobody_else(
 ) -> None:
     """It is counted, logged once and left out; what others say of it stays."""
     logged = LogCapture()
-    monkeypatch.setattr(mirrors, "_log", structlog.wrap_logger(None, processors=[logged]))
+    monkeypatch.setattr(skips, "_log", structlog.wrap_logger(None, processors=[logged]))
     uid = bad["metadata"]["uid"]
     pods = mirror(wanted, f"{uid}/{GPU}", f"uid-gone/{GPU}")
     lists(pods, pod("a"), bad, pod("b"))

@@ -55,7 +55,15 @@ def begin(wanted: Wanted, nodes: Nodes) -> Iterator[Begin]:
     started: list[Publisher] = []
 
     def start(settings: StoreSettings, resync_s: float = 600.0) -> Publisher:
-        publisher = Publisher(Writer(settings), wanted, [nodes], tick_s=0.05, resync_s=resync_s)
+        publisher = Publisher(
+            Writer(settings),
+            wanted,
+            [nodes],
+            term=lambda: 1,
+            outranked=lambda _: None,
+            tick_s=0.05,
+            resync_s=resync_s,
+        )
         started.append(publisher)
         publisher.start()
         return publisher

@@ -19,7 +19,7 @@ from extender.cli import COMMANDS
 from extender.cli.inspect import KINDS
 from extender.config import load
 from extender.config.model import Mode, SurefootConfig
-from extender.controller.control import Controller
+from extender.controller.control import Controller, ControlSettings
 from extender.kube.settings import KubeSettings
 from extender.kube.status import Restart
 from extender.reference.__main__ import main
@@ -30,6 +30,7 @@ from extender.webhook.answers import Decision, Outcome
 from extender.webhook.explanations import explanation
 from extender.webhook.records import Record
 from scoring import picture, topology
+from scoring.gangs.rules import GangRules
 from scoring.health.causes import SPECS, Clear
 from scoring.model import Ask, Convention, Fleet, Health, Need, NodeName, PodUid, WorkClass
 from scoring.policy import DEFAULT
@@ -106,7 +107,11 @@ def _client() -> Any:
 @pytest.fixture(scope="module", name="of_the_controller")
 def _of_the_controller() -> Iterator[str]:
     """Its page of metrics."""
-    made = Controller(KubeSettings(), StoreSettings(), ("127.0.0.1", 0), VERSION)
+    made = Controller(
+        ControlSettings(
+            kube=KubeSettings(), store=StoreSettings(), bind=("127.0.0.1", 0), version=VERSION
+        )
+    )
     yield made.metrics.page().decode()
     made.close()
 
@@ -175,6 +180,8 @@ def test_every_kind_and_field_of_a_document_is_documented() -> None:
             shapes += [schema.GpuDoc, schema.CauseDoc, schema.FabricDoc]
         if kind is schema.Kind.CLUSTER_NODE:
             shapes.append(schema.TaintDoc)
+        if kind is schema.Kind.PLAN:
+            shapes.append(schema.SeatDoc)
         for each in shapes:
             names = {field.encode_name for field in msgspec.structs.fields(each)}
             for name in names - {"apiVersion", "kind", "metadata"}:
@@ -233,7 +240,12 @@ def test_every_field_of_an_explanation_is_documented() -> None:
         generation=1, now_s=0.0, nodes={}, seen_s={}, allocations={}, gangs={}, overrides={}, breakers={}
     )  # fmt: skip
     told = explanation(
-        picture.picture(fleet, DEFAULT), ASK, (NodeName("n"),), None, decision="offline"
+        picture.picture(fleet, DEFAULT),
+        ASK,
+        (NodeName("n"),),
+        None,
+        GangRules(),
+        decision="offline",
     )
     (node,) = told["nodes"].values()
     table = "\n".join(line for line in page.splitlines() if line.startswith("| "))

@@ -10,6 +10,7 @@ import pytest
 from following import Follow
 from kubes import ApiServer, api
 
+from extender.kube.discovery import Place
 from extender.kube.status import Timing
 
 __all__ = ["api", "follow", "release"]
@@ -20,8 +21,8 @@ def follow(api: ApiServer, tmp_path: Path) -> Iterator[Callable[..., Follow]]:
     """Start reflectors of the API server; all are closed after the test."""
     started: list[Follow] = []
 
-    def begin(timing: Timing | None = None) -> Follow:
-        started.append(Follow(api.settings(tmp_path), timing))
+    def begin(timing: Timing | None = None, place: str | Place = "/api/v1/pods") -> Follow:
+        started.append(Follow(api.settings(tmp_path), timing, place))
         return started[-1]
 
     yield begin

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Raw
 
 from extender.kube.client import Client
+from extender.kube.discovery import Place
 from extender.kube.reflector import Reflector
 from extender.kube.settings import KubeSettings
 from extender.kube.shapes import Header
@@ -16,9 +17,13 @@ QUICK = Timing(watch_s=30.0, silence_s=20.0, first_pause_s=0.01, last_pause_s=0.
 
 
 class Follow:
-    """A started reflector of pods, and all that it handed out: objects as their versions."""
+    """A started reflector, of pods if of nothing else, and all that it handed out: objects as their
+    versions.
+    """
 
-    def __init__(self, settings: KubeSettings, timing: Timing | None) -> None:
+    def __init__(
+        self, settings: KubeSettings, timing: Timing | None, place: str | Place = "/api/v1/pods"
+    ) -> None:
         self.now: dict[str, str] = {}
         """What its handler would know: key -> resourceVersion."""
         self.said: list[str] = []
@@ -26,7 +31,7 @@ class Follow:
         self.fails_next = False
         self.bad = "bad"
         """How the names of objects begin on which it fails."""
-        self.reflector = Reflector(Client(settings), "/api/v1/pods", self, timing=timing or QUICK)
+        self.reflector = Reflector(Client(settings), place, self, timing=timing or QUICK)
         self.reflector.start()
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kubes import ApiServer, Call, kubeconfig, refuses, says
 
+from extender.kube import answers
 from extender.kube import client as http
 from extender.kube.client import Client, Query
 from extender.kube.errors import (
@@ -105,11 +106,11 @@ def test_a_status_that_is_none_is_an_error_all_the_same(
 
 def test_a_code_of_an_event_is_that_of_an_answer() -> None:
     """410 is 410, wherever it stands; details say how long to wait."""
-    told = http.refusal("x", b'{"code":410,"message":"old"}', status=500)
+    told = answers.refusal("x", b'{"code":410,"message":"old"}', status=500)
     assert isinstance(told, GoneError)
     ahead = b'{"code":504,"message":"Timeout: Too large resource version: 9, current: 7"}'
-    assert isinstance(http.refusal("x", ahead, status=504), GoneError), "etcd was restored"
-    waits = http.refusal("x", b'{"code":429,"details":{"retryAfterSeconds":3}}', status=500)
+    assert isinstance(answers.refusal("x", ahead, status=504), GoneError), "etcd was restored"
+    waits = answers.refusal("x", b'{"code":429,"details":{"retryAfterSeconds":3}}', status=500)
     assert (waits.status, waits.retry_after_s) == (429, 3.0)
 
 
@@ -125,7 +126,7 @@ def test_a_page_that_drips_is_given_up(
 
     monkeypatch.setattr(http, "PAGE_S", 0.2)
     api.faults["list"].append(drips)
-    with pytest.raises(SilentError, match="for one page"):
+    with pytest.raises(SilentError, match="for one answer"):
         client.get(PODS, {})
 
 

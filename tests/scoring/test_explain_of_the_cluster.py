@@ -12,6 +12,7 @@ from strategies import fleet
 
 from scoring import explain, picture, verdict
 from scoring.explain import NodeAccount
+from scoring.gangs.rules import GangRules
 from scoring.model import (
     Ask,
     ClusterNode,
@@ -36,7 +37,7 @@ def told(there: ClusterNode, node: Node | None = None, need: Need = NEED) -> Nod
     ask = Ask(namespace="lab", name="p", uid=PodUid("u"), need=need)
     shown = fleet(node) if node else fleet()
     found = picture.picture(replace(shown, cluster={NAME: there}), DEFAULT)
-    (account,) = explain.account(found, ask, (NAME,), None, 1).nodes
+    (account,) = explain.account(found, ask, (NAME,), None, 1, GangRules()).nodes
     return account
 
 

@@ -15,6 +15,7 @@ from strategies import NOW_S
 
 from scoring import explain, picture, ranking, rejections
 from scoring.candidate import candidate
+from scoring.gangs.rules import GangRules
 from scoring.model import (
     Ask,
     Fleet,
@@ -252,7 +253,7 @@ class TestExplained:
     def _evidence(need: Need, *found: Rejection) -> list[tuple[str | None, str, str, float | None]]:
         seen = picture.picture(fleet_of(dgx_h100(), *found), DEFAULT)
         ask = Ask(namespace="lab", name="p", uid=PodUid("u"), need=need, owner=TRAIN)
-        (told,) = explain.account(seen, ask, [NODE], None, 1).nodes
+        (told,) = explain.account(seen, ask, [NODE], None, 1, GangRules()).nodes
         return [(each.gpu, each.cause, each.value, each.age_s) for each in told.evidence]
 
     def test_the_owner_sees_its_own_rejections(self) -> None:

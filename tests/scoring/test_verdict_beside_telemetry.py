@@ -11,6 +11,7 @@ from verdicts import GANG_8, SINGLE_1, cause_of, reason_of, sick
 
 from scoring import explain, picture
 from scoring.candidate import candidate
+from scoring.gangs.rules import GangRules
 from scoring.links import links_of
 from scoring.model import (
     Ask,
@@ -186,7 +187,7 @@ class TestUnreadable:
         for need in (GANG_8, SINGLE_1):
             assert picture.ranking_of(seen, need).vetoes[name] is Reason.NODE_UNREADABLE
         ask = Ask(namespace="d", name="p", uid=PodUid("u"), need=SINGLE_1)
-        (told,) = explain.account(seen, ask, [name], None, 1).nodes
+        (told,) = explain.account(seen, ask, [name], None, 1, GangRules()).nodes
         assert told.reason is Reason.NODE_UNREADABLE
         assert told.evidence[0].value == "gpus: missing"
 

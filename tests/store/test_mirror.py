@@ -47,11 +47,11 @@ def outcome(done: Mirrored) -> tuple[int, int, int]:
 def test_only_what_differs_is_written(writer: Writer, client: Redis) -> None:
     """One generation and one entry of the stream for each document that changes, in one call."""
     wishes = [wish(allocation("gpu-17")), wish(cluster_node()), without(Kind.ALLOCATION, "x/y")]
-    assert outcome(writer.mirror(wishes)) == (2, 0, 2)
-    assert outcome(writer.mirror(wishes)) == (0, 0, 2)
+    assert outcome(writer.mirror(wishes, term=1)) == (2, 0, 2)
+    assert outcome(writer.mirror(wishes, term=1)) == (0, 0, 2)
     wishes[0] = without(Kind.ALLOCATION, HELD)
     wishes[1] = wish(cluster_node(unschedulable=True))
-    assert outcome(writer.mirror(wishes)) == (1, 1, 4)
+    assert outcome(writer.mirror(wishes, term=1)) == (1, 1, 4)
     entries = client.xrange(keys.CHANGES.name)
     assert isinstance(entries, list)
     kinds = [fields[b"kind"] for _, fields in entries if fields]
@@ -65,8 +65,8 @@ def test_two_writers_of_the_same_truth_change_nothing(writer: Writer, store: Sto
     """Whoever comes second finds it done, so two controllers are harmless."""
     second = Writer(store)
     wishes = [wish(allocation("gpu-17")), wish(cluster_node())]
-    writer.mirror(wishes)
-    assert outcome(second.mirror(wishes)) == (0, 0, 2)
+    writer.mirror(wishes, term=1)
+    assert outcome(second.mirror(wishes, term=1)) == (0, 0, 2)
     second.close()
 
 
@@ -76,7 +76,7 @@ def test_a_count_does_not_replace_names(
 ) -> None:
     """An agent knows which GPUs a pod holds: who knows only how many says nothing new."""
     writer.put([allocation("gpu-17", gpus=gpus)])
-    assert outcome(writer.mirror([wish(allocation("gpu-17"))])) == (0, 0, 1)
+    assert outcome(writer.mirror([wish(allocation("gpu-17"))], term=1)) == (0, 0, 1)
     (held,) = fleets.look(store)[0].allocations[GPU17]
     assert held.gpus == frozenset(gpus)
 
@@ -95,7 +95,7 @@ def test_names_that_are_of_the_past_are_replaced(
 ) -> None:
     """On another node, or of another number, the names are no longer those of the pod's GPUs."""
     writer.put([allocation("gpu-17", gpus=["GPU-gpu-17-0"])])
-    assert outcome(writer.mirror([wish(now)])) == (1, 0, 2)
+    assert outcome(writer.mirror([wish(now)], term=1)) == (1, 0, 2)
     (found,) = (held for them in fleets.look(store)[0].allocations.values() for held in them)
     assert found == now.value
 
@@ -104,22 +104,22 @@ def test_names_that_are_of_the_past_are_replaced(
 def test_junk_is_replaced(writer: Writer, client: Redis, junk: bytes) -> None:
     """What cannot be read says nothing that must be kept."""
     client.hset(keys.ALLOCATIONS.name, HELD, junk)
-    assert writer.mirror([wish(allocation("gpu-17"))]).written == 1
+    assert writer.mirror([wish(allocation("gpu-17"))], term=1).written == 1
     assert client.hget(keys.ALLOCATIONS.name, HELD) == allocation("gpu-17").encoded
 
 
 def test_a_pod_that_went_takes_its_names_along(writer: Writer, client: Redis) -> None:
     """Whoever wrote the allocation: nobody holds what no pod holds."""
     writer.put([allocation("gpu-17", gpus=["GPU-gpu-17-0"])])
-    assert outcome(writer.mirror([without(Kind.ALLOCATION, HELD)])) == (0, 1, 2)
+    assert outcome(writer.mirror([without(Kind.ALLOCATION, HELD)], term=1)) == (0, 1, 2)
     assert client.hlen(keys.ALLOCATIONS.name) == 0
 
 
 def test_nothing_wanted_of_an_empty_cache_makes_no_data(writer: Writer, client: Redis) -> None:
-    """To want away what is not there does not even name the instance."""
-    done = writer.mirror([without(Kind.ALLOCATION, HELD)])
+    """To want away what is not there does not even name the instance; the term alone is kept."""
+    done = writer.mirror([without(Kind.ALLOCATION, HELD)], term=1)
     assert (done.instance, outcome(done)) == (None, (0, 0, 0))
-    assert client.dbsize() == 0
+    assert client.keys() == [keys.TERM.name.encode()]
 
 
 def test_the_ids_of_a_kind(writer: Writer) -> None:
@@ -136,7 +136,7 @@ def test_a_cache_that_is_away_is_an_error(cache: Cache) -> None:
     for call in (
         writer.pulse,
         lambda: writer.ids(Kind.ALLOCATION),
-        lambda: writer.mirror([wish(cluster_node())]),
+        lambda: writer.mirror([wish(cluster_node())], term=1),
     ):
         with pytest.raises(StoreError, match=r"^the cache at redis://"):
             call()
@@ -158,13 +158,13 @@ def test_a_reader_follows_the_cluster(writer: Writer, watch: Begin, store: Store
         capacity={"nvidia.com/gpu": 8},
         allocatable={"nvidia.com/gpu": 7},
     )
-    writer.mirror([wish(there)])
+    writer.mirror([wish(there)], term=1)
     eventually(lambda: GPU17 in seen.fleet.cluster, "the cluster's word", within_s=1)
     found = seen.fleet.cluster[GPU17]
     assert found == there.value
     assert found.taints == (Taint(key="maintenance", effect="NoSchedule", value="soon"),)
     assert seen.fleets[-1][1] == frozenset({GPU17})
-    writer.mirror([without(Kind.CLUSTER_NODE, "gpu-17")])
+    writer.mirror([without(Kind.CLUSTER_NODE, "gpu-17")], term=1)
     eventually(lambda: not seen.fleet.cluster, "gone", within_s=1)
 
 
@@ -174,16 +174,17 @@ def test_labels_come_from_both_the_document_first(
     """Key by key: what the node's document names stands, the cluster adds the rest."""
     writer.put([node(metadata={"name": "gpu-17", "labels": {"rack": "r1"}}), node("bare")])
     labels = {"rack": "r9", "zone": "z1"}
-    writer.mirror(wish(cluster_node(name, labels=labels)) for name in ("gpu-17", "bare"))
+    both = [wish(cluster_node(name, labels=labels)) for name in ("gpu-17", "bare")]
+    writer.mirror(both, term=1)
     seen = watch(store)
     nodes = seen.fleet.nodes
     assert nodes[GPU17].labels == {"rack": "r1", "zone": "z1"}
     assert nodes[NodeName("bare")].labels == labels
-    writer.mirror([wish(cluster_node(labels={"zone": "z2"}))])
+    writer.mirror([wish(cluster_node(labels={"zone": "z2"}))], term=1)
     eventually(lambda: seen.fleet.nodes[GPU17].labels == {"rack": "r1", "zone": "z2"}, "the label")
     writer.put([node()])
     eventually(lambda: seen.fleet.nodes[GPU17].labels == {"zone": "z2"}, "the new document")
-    writer.mirror([without(Kind.CLUSTER_NODE, "gpu-17")])
+    writer.mirror([without(Kind.CLUSTER_NODE, "gpu-17")], term=1)
     eventually(lambda: seen.fleet.nodes[GPU17].labels == {}, "the document alone")
 
 

@@ -257,7 +257,7 @@ def test_entries_that_nobody_understands_are_skipped(
     seen = watch(store)
     assert seen.shows("a")
     client.incr(keys.GENERATION.name)
-    client.xadd(keys.CHANGES.name, {"kind": "Plan", "id": "p"}, id="2-1")
+    client.xadd(keys.CHANGES.name, {"kind": "Novelty", "id": "p"}, id="2-1")
     eventually(lambda: seen.fleet.generation == 2, "the entry")
     client.incr(keys.GENERATION.name)
     client.xadd(keys.CHANGES.name, {"kind": "Node"}, id="3-1")

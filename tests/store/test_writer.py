@@ -18,6 +18,13 @@ from extender.store.writer import Writer
 from scoring.model import NodeName
 
 GPU17 = NodeName("gpu-17")
+PLAN = {
+    "gang": "a/b",
+    "convention": "lws",
+    "hold": "prefer",
+    "state": "waiting",
+    "since": "2026-11-29T10:00:00Z",
+}
 
 
 def order(client: Redis) -> tuple[int, int]:
@@ -133,8 +140,10 @@ def test_the_table_of_keys_is_whole(writer: Writer, client: Redis) -> None:
     ends = override("node/a", until="2099-01-01T00:00:00Z")
     rejection = other("Rejection", node="gpu-17", owner="a/b", reason="OutOfcpu")
     there = other("ClusterNode", metadata={"name": "gpu-17"})
-    writer.put([node(), allocation("gpu-17"), ends, breaker, gang, rejection, there])
+    plan = other("Plan", **PLAN)
+    writer.put([node(), allocation("gpu-17"), ends, breaker, gang, rejection, there, plan])
     writer.next_epoch(GPU17)
+    writer.lead(term=1)
     types = {key.name: key.type for key in keys.TABLE}
     for name in client.scan_iter():
         assert isinstance(name, bytes)

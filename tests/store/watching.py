@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import strategies as st
 from redis import Redis
 from servers import eventually
 
@@ -15,6 +16,13 @@ from extender.store.schema import Kind
 from extender.store.scripts import FIELDS
 from extender.store.status import Status
 from scoring.model import Fleet, NodeName
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+"""Whatever JSON can say, small."""
 
 
 class Watch:

@@ -71,6 +71,7 @@ def test_the_ask_is_recorded_with_its_gang_and_its_words() -> None:
         "deny": [],
         "preemptible": False,
         "narrowable": True,
+        "nominated": None,
         "notes": [],
     }
 

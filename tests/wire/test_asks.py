@@ -324,3 +324,17 @@ def test_a_pod_with_soft_preferences_gets_no_narrow_answer(
 ) -> None:
     """Soft spread and preferred affinity are ranked by other plugins, which need all nodes."""
     assert ask(spec=spec).narrowable is narrowable
+
+
+@pytest.mark.parametrize(
+    ("status", "node"),
+    [
+        (None, None),
+        ({}, None),
+        ({"nominatedNodeName": ""}, None),
+        ({"nominatedNodeName": "a"}, "a"),
+    ],
+)
+def test_a_nomination_is_read_and_none_is_none(status: Any, node: str | None) -> None:
+    """Where a gang is planned it says where this pod is to go; Go leaves out an empty one."""
+    assert ask(status=status).nominated == node

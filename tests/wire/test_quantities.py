@@ -1,4 +1,4 @@
-"""Quantities of extended resources: Kubernetes' grammar, whole units only."""
+"""Quantities: Kubernetes' grammar, whole units of extended resources, amounts of all others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.wire.quantities import MAX_UNITS, Quantity, QuantityError, units
+from extender.wire.quantities import (
+    MAX_AMOUNT,
+    MAX_UNITS,
+    Quantity,
+    QuantityError,
+    amount,
+    units,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +88,31 @@ def test_any_input_is_a_count_or_a_quantity_error(quantity: str | float) -> None
         assert str(error)  # noqa: PT017  # a refusal is as good as a count
     else:
         assert 0 <= count <= MAX_UNITS
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "thousandths"),
+    [
+        ("2", 2, 2000),
+        ("1.5", 2, 1500),
+        ("100m", 1, 100),
+        ("1u", 1, 1),
+        ("0", 0, 0),
+        ("-0", 0, 0),
+        ("1e-999999999", 1, 1),
+        ("1Gi", 1 << 30, 1000 << 30),
+        ("1e3", 1000, 1_000_000),
+        (3, 3, 3000),
+        ("8Ei", MAX_AMOUNT, MAX_AMOUNT),
+    ],
+)
+def test_amounts_are_rounded_up(quantity: Quantity, value: int, thousandths: int) -> None:
+    """As Kubernetes' Value and MilliValue do, which stop where 64 bits do."""
+    assert (amount(quantity), amount(quantity, thousandths=True)) == (value, thousandths)
+
+
+@pytest.mark.parametrize("quantity", [None, True, "", "lots", "-1", "1" * 65, 2**70])
+def test_what_is_no_amount_is_an_error(quantity: Quantity) -> None:
+    """As for whole units."""
+    with pytest.raises(QuantityError):
+        amount(quantity)

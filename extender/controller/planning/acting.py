@@ -17,8 +17,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from extender.controller.planning.writes import PatchKind, write
+from extender.controller.cluster.values import GatedPod
+from extender.controller.planning import writes
+from extender.controller.planning.writes import Write
 from extender.kube.errors import FencedError, KubeError, RefusedError
+from extender.kube.writing import PatchKind
 from scoring.gangs.steps import Step, Verb
 from scoring.model import PodUid
 
@@ -42,11 +45,26 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-class Patches(Protocol):
-    """The API server, for writing."""
+class KubeWriter(Protocol):
+    """The API server, behind the leader's fence. Each method may raise `KubeError`."""
 
-    def patch(self, path: str, body: bytes, *, kind: PatchKind = ...) -> bytes:
-        """Change an object; the object as it is then."""
+    def patch(self, path: str, body: bytes, *, kind: PatchKind = PatchKind.JSON) -> bytes:
+        """Change an object; it, as it is then."""
+
+    def create(self, path: str, body: bytes) -> bytes:
+        """Create an object; it, as it is then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One write to one pod."""
+
+    uid: PodUid
+    version: str
+    pod: str
+    """Its name, for people."""
+    verb: Verb
+    write: Write
 
 
 @dataclass(slots=True)
@@ -63,7 +81,7 @@ class Actor:
 
     def __init__(
         self,
-        server: Patches,
+        server: KubeWriter,
         done: Callable[[bytes], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -81,14 +99,32 @@ class Actor:
         self._trouble: dict[PodUid, _Trouble] = {}
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
-    def act(self, steps: Iterable[Step]) -> int:
-        """Begin what can be begun of `steps`; how many that is."""
-        begun = 0
+    def act(self, steps: Iterable[Step]) -> None:
+        """Begin what can be begun of `steps`."""
         for step in steps:
-            if self._may_begin(step):
-                self._pool.submit(self._carry_out, step)
-                begun += 1
-        return begun
+            pod, member = step.pod, step.pod.member
+            self._begin(
+                _Task(
+                    uid=member.uid,
+                    version=pod.version,
+                    pod=f"{pod.namespace}/{member.name}",
+                    verb=step.verb,
+                    write=writes.write(step, self._unix()),
+                )
+            )
+
+    def release(self, strays: Iterable[GatedPod]) -> None:
+        """Lift our gate from pods that no plan will ever lift it from."""
+        for pod in strays:
+            self._begin(
+                _Task(
+                    uid=pod.uid,
+                    version=pod.version,
+                    pod=f"{pod.namespace}/{pod.name}",
+                    verb=Verb.LIFT,
+                    write=writes.release(pod),
+                )
+            )
 
     @property
     def busy(self) -> int:
@@ -104,54 +140,52 @@ class Actor:
         """Begin nothing more, and wait for what is on its way."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _may_begin(self, step: Step) -> bool:
-        uid = step.pod.member.uid
+    def _begin(self, task: _Task) -> None:
         with self._lock:
-            trouble = self._trouble.get(uid)
+            trouble = self._trouble.get(task.uid)
             resting = (
                 trouble is not None
-                and trouble.version == step.pod.version
+                and trouble.version == task.version
                 and self._clock() < trouble.until_s
             )
-            if uid in self._busy or resting:
-                return False
-            self._busy.add(uid)
-            return True
+            if task.uid in self._busy or resting:
+                return
+            self._busy.add(task.uid)
+        self._pool.submit(self._carry_out, task)
 
-    def _carry_out(self, step: Step) -> None:
-        uid = step.pod.member.uid
+    def _carry_out(self, task: _Task) -> None:
         ending = Ending.FAILED
         try:
-            ending = self._write(step)
+            ending = self._write(task)
         finally:
             with self._lock:
-                self._busy.discard(uid)
-                self.endings[step.verb, ending] += 1
+                self._busy.discard(task.uid)
+                self.endings[task.verb, ending] += 1
                 if ending is Ending.DONE:
-                    self._trouble.pop(uid, None)
+                    self._trouble.pop(task.uid, None)
                 else:
-                    self._note(uid, step.pod.version)
+                    self._note(task.uid, task.version)
 
-    def _write(self, step: Step) -> Ending:
-        asked = write(step, self._unix())
+    def _write(self, task: _Task) -> Ending:
+        write = task.write
         try:
-            answer = self._server.patch(asked.path, asked.body, kind=asked.kind)
+            if write.kind is None:
+                self._server.create(write.path, write.body)
+                return Ending.DONE
+            answer = self._server.patch(write.path, write.body, kind=write.kind)
         except FencedError:
             return Ending.FENCED
         except RefusedError as error:
-            if error.status in _CHANGED:
-                return Ending.CHANGED
-            return self._failed(step, error)
+            return Ending.CHANGED if error.status in _CHANGED else self._failed(task, error)
         except KubeError as error:
-            return self._failed(step, error)
+            return self._failed(task, error)
         except Exception as error:  # noqa: BLE001 - one pod must never stop the others
-            return self._failed(step, error)
+            return self._failed(task, error)
         self._done(answer)
         return Ending.DONE
 
-    def _failed(self, step: Step, error: Exception) -> Ending:
-        pod = f"{step.pod.namespace}/{step.pod.member.name}"
-        _log.warning("write_failed", verb=step.verb.value, pod=pod, problem=str(error))
+    def _failed(self, task: _Task, error: Exception) -> Ending:
+        _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
         return Ending.FAILED
 
     def _note(self, uid: PodUid, version: str) -> None:

@@ -11,24 +11,28 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
+from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
-from extender.controller.planning.scene import Held, Look, Scene
+from extender.controller.planning.ledger import Ledger
+from extender.controller.planning.scene import Look, Scene
+from extender.controller.planning.witness import Witness
+from extender.kube.fence import Fence
 from scoring.gangs import planning, recording
 from scoring.gangs.denials import Denials
-from scoring.gangs.evicting import Tenant
-from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.evicting import Rest
+from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules
-from scoring.gangs.steps import steps
+from scoring.gangs.steps import overdue, steps
 from scoring.gangs.values import Gathered
-from scoring.model import GangKey, NodeName
+from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
-from scoring.planning.values import Claim, Exclusion, Room, Site
+from scoring.planning.values import Site
 
 TICK_S: Final = 0.5
 """How often a round is made although nothing was heard: time alone lifts gates and wakes pods."""
@@ -42,56 +46,6 @@ REST_RATIO: Final = 3.0
 _log = structlog.get_logger("surefoot.controller")
 
 
-class View(Protocol):
-    """The API server's objects, as far as they matter here."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for a change; whether there was one since the last `take`."""
-
-    def take(self) -> bool:
-        """Whether anything changed since the last call."""
-
-    def gangs(self, rules: GangRules) -> Sequence[Gathered]:
-        """Every gang that is planned by these rules."""
-
-    def rooms(self) -> Mapping[NodeName, Room]:
-        """What nodes have beside GPUs."""
-
-    def claims(self) -> Sequence[Claim]:
-        """Nominated pods of no gang that is planned."""
-
-    def held(self) -> Held:
-        """Who holds which GPU resources."""
-
-    def tenants(self) -> Sequence[Tenant]:
-        """The bound pods that hold GPUs."""
-
-
-class Ledger(Protocol):
-    """Where the records of gangs are kept for everybody."""
-
-    def keep(self, gangs: Collection[Gathered], records: Mapping[GangKey, GangPlan]) -> None:
-        """Let the cache say this of gangs, and nothing of any other."""
-
-
-class Witness(Protocol):
-    """Who is told what became of gangs."""
-
-    def planned(self, gang: Gathered, before: GangPlan | None, now: GangPlan) -> None:
-        """The record of a gang is `now`."""
-
-
-class Lead(Protocol):
-    """The right to write."""
-
-    @property
-    def term(self) -> int:
-        """The number of this leadership."""
-
-    def holds(self) -> bool:
-        """Whether it still is ours for certain."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """What the rounds came to, for metrics."""
@@ -101,9 +55,8 @@ class Tally:
     plan_s: float = 0.0
     """Time spent on plans, together."""
     last_plan_s: float = 0.0
-    gangs: Mapping[GangState, int] = field(default_factory=dict)
-    gates_waiting: int = 0
-    """Members that our gate holds."""
+    overdue: int = 0
+    """Gangs that run in part, and for too long."""
     problem: str | None = None
     """Why the last round failed."""
 
@@ -115,21 +68,19 @@ class Planning:
         self,
         *,
         scene: Scene,
-        view: View,
+        view: ClusterView,
         ledger: Ledger,
         actor: Actor,
         witness: Witness,
         rules: GangRules,
-        lead: Callable[[], Lead | None],
+        fence: Callable[[], Fence | None],
         ready: Callable[[], bool],
-        exclusions: Callable[[Look], Iterable[Exclusion]],
-        looked: Callable[[Look], None],
         acts: bool = True,
         clock: Callable[[], float] = time.monotonic,
         unix: Callable[[], float] = time.time,
     ) -> None:
-        """`ready`: whether everything was heard once. `exclusions`: nodes that failed gangs. `looked`
-        is told of each picture. Without `acts` no pod is touched.
+        """`fence`: None while another leads. `ready`: whether everything was heard once. Without `acts`
+        no pod is touched.
         """
         self.tally: Final = Tally()
         self._scene = scene
@@ -138,15 +89,15 @@ class Planning:
         self._actor = actor
         self._witness = witness
         self._rules = rules
-        self._lead = lead
+        self._fence = fence
         self._ready = ready
-        self._exclusions = exclusions
-        self._looked = looked
         self._acts = acts
         self._clock = clock
         self._unix = unix
         self._term: int | None = None
         self._records: dict[GangKey, GangPlan] = {}
+        self._said = False
+        """Whether the cache was told anything in this term."""
         self._due = True
         """Whether something changed that may make another plan, since the last one."""
         self._rest_until_s = 0.0
@@ -178,7 +129,7 @@ class Planning:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if self._view.wait(TICK_S):
+            if self._view.changes.wait(TICK_S):
                 self._stop.wait(COALESCE_S)
             try:
                 self.round()
@@ -189,37 +140,44 @@ class Planning:
                 self._stop.wait(TICK_S)
 
     def round(self) -> None:
-        """Look, plan if that is due, and begin the writes that are next."""
-        lead = self._lead()
-        if lead is None or not lead.holds():
-            self._term = None
-            return
+        """Look, and while leading plan if that is due, and begin the writes that are next."""
+        fence = self._fence()
+        term = fence.term if fence else None
+        if term is None and self._term is not None:
+            self._succeed(None, None)
         if not self._ready():
             return
-        self._due |= self._view.take()
+        self._due |= bool(self._view.changes.take())
         look = self._scene.look(self._view.held())
         if look is None:
             return
-        if lead.term != self._term:
-            self._succeed(lead.term, look)
-        self._looked(look)
-        gangs = tuple(self._view.gangs(self._rules))
-        outcomes = self._outcomes(gangs, look)
-        self._record(gangs, outcomes, lead.term)
+        if term != self._term:
+            self._succeed(term, look)
+        self._witness.looked(look)
+        if term is None:
+            return
+        gangs = self._view.gangs()
+        self._record(gangs, self._outcomes(gangs, look), term)
         if self._acts:
             for gang in gangs:
-                self._actor.act(steps(gang, self._records[gang.key], self._rules, self._unix()))
-        self._count(gangs)
+                if record := self._records.get(gang.key):
+                    self._actor.act(steps(gang, record, self._rules, self._unix()))
+            self._actor.release(self._view.strays())
+        self._count()
 
-    def _succeed(self, term: int, look: Look) -> None:
-        """Go on with what the last leader left."""
+    def _succeed(self, term: int | None, look: Look | None) -> None:
+        """Go on with what the last leader left, or leave it to the next."""
+        self._term, self._due, self._records, self._said = term, True, {}, False
+        self._witness.succeeded(term)
+        if term is None or look is None:
+            return
         fleet = look.picture.fleet
         ahead_s = fleet.now_s - self._unix()
         self._records = {
             key: replace(record, since_s=record.since_s - ahead_s)
             for key, record in fleet.plans.items()
         }
-        self._term, self._due = term, True
+        self._denials = Denials()
         _log.info("leads", term=term, gangs=len(self._records))
 
     def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
@@ -233,9 +191,9 @@ class Planning:
         site = Site(
             rooms=self._view.rooms(),
             claims=tuple(self._view.claims()),
-            exclusions=self._denials.exclusions().union(self._exclusions(look)),
+            exclusions=self._denials.exclusions().union(self._witness.exclusions(look.picture)),
         )
-        found = planning.outcomes(look.picture, site, gangs, self._records, self._view.tenants())
+        found = planning.outcomes(look.picture, site, gangs, self._records, self._without)
         took_s = self._clock() - began_s
         self._due, self._planned_s = False, began_s
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
@@ -243,6 +201,10 @@ class Planning:
         self.tally.plan_s += took_s
         self.tally.last_plan_s = took_s
         return found
+
+    def _without(self, below: int) -> Rest:
+        """What would be left without pods of a lower priority."""
+        return Rest(held=self._view.held(below), rooms=self._view.rooms(below))
 
     def _is_due(self, gangs: Sequence[Gathered], look: Look) -> bool:
         """Whether another plan could come out."""
@@ -273,14 +235,14 @@ class Planning:
                 continue  # its first plan is yet to be made
             new = recording.record(gang, outcome, old, term=term, now_s=now_s)
             self._records[gang.key] = new
-            if new != old:
-                self._witness.planned(gang, old, new)
-        if self._records != before:
-            self._ledger.keep(gangs, self._records)
+            self._witness.planned(gang, old, new)
+            self._witness.lasts(gang, new, now_s)
+        if self._records != before or not self._said:
+            self._said = True
+            self._ledger.keep(gangs, self._records, term)
 
-    def _count(self, gangs: Sequence[Gathered]) -> None:
+    def _count(self) -> None:
         self.tally.rounds += 1
         self.tally.problem = None
-        states = [record.state for record in self._records.values()]
-        self.tally.gangs = {state: states.count(state) for state in GangState}
-        self.tally.gates_waiting = sum(pod.gated for gang in gangs for pod in gang.members)
+        now_s, records = self._unix(), self._records.values()
+        self.tally.overdue = sum(overdue(record, self._rules, now_s) for record in records)

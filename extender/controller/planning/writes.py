@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
-from scoring.gangs.rules import WAKE
+from extender.controller.cluster.values import GatedPod
+from extender.kube.writing import PatchKind
+from scoring.gangs.rules import GATE, WAKE
 from scoring.gangs.steps import Step, Verb
 from scoring.gangs.values import GangPod
-
-
-class PatchKind(StrEnum):
-    """How the body of a PATCH is read; the value is its media type."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +57,15 @@ def write(step: Step, now_s: float) -> Write:
             return Write(path, msgspec.json.encode({"metadata": metadata}), PatchKind.MERGE)
         case Verb.EVICT:
             return Write(f"{path}/eviction", _eviction(pod), None)
+
+
+def release(pod: GatedPod) -> Write:
+    """Take our gate, and no other, from a pod that no plan will ever take it from."""
+    metadata = {"uid": pod.uid, "resourceVersion": pod.version}
+    gates = [{"$patch": "delete", "name": GATE}]  # Kubernetes merges them by name
+    body = {"metadata": metadata, "spec": {"schedulingGates": gates}}
+    path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}"
+    return Write(path, msgspec.json.encode(body), PatchKind.STRATEGIC)
 
 
 def path_of(pod: GangPod) -> str:

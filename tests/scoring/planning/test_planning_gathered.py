@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,12 @@ from hypothesis import strategies as st
 from sites import Cluster, cluster, racked
 
 from scoring import picture
-from scoring.gangs.evicting import Tenant, without_lower
+from scoring.gangs.evicting import Rest, left_with
 from scoring.gangs.planning import outcomes
 from scoring.gangs.record import GangState
 from scoring.gangs.rules import OnShortfall
 from scoring.gangs.values import Gathered
-from scoring.model import Allocation, GangKey, NodeName, PodUid
+from scoring.model import GangKey
 from scoring.picture import Picture
 from scoring.planning.outcome import Outcome, Plan, Shortfall
 from scoring.planning.values import PendingGang
@@ -40,18 +41,23 @@ def scene(of: Cluster) -> Picture:
     return picture.picture(of.fleet, of.policy)
 
 
-def tenants(of: Cluster, priority: int) -> list[Tenant]:
-    """Every pod that holds GPUs, with this priority."""
-    return [
-        Tenant(uid=held.uid, node=held.node, priority=priority, shape=sites.shape(held.count))
-        for them in of.fleet.allocations.values()
-        for held in them
-    ]
+def without(of: Cluster, priorities: Mapping[str, int]) -> Callable[[int], Rest]:
+    """What is left below a priority, where the pods of a node have the one given here, or 0."""
+
+    def rest(below: int) -> Rest:
+        held = {
+            name: them if priorities.get(name, 0) >= below else ()
+            for name, them in of.fleet.allocations.items()
+        }
+        return Rest(held=held, rooms=of.site.rooms)
+
+    return rest
 
 
 def planned(of: Cluster, *gangs: Gathered, priority: int = 0) -> dict[str, Outcome]:
     """What becomes of gangs, where all tenants have `priority`."""
-    found = outcomes(scene(of), of.site, gangs, {}, tenants(of, priority))
+    priorities = dict.fromkeys(map(str, of.fleet.allocations), priority)
+    found = outcomes(scene(of), of.site, gangs, {}, without(of, priorities))
     return {key.rpartition("/")[2]: outcome for key, outcome in found.items()}
 
 
@@ -106,19 +112,22 @@ def test_a_seat_whose_nomination_is_on_its_way_stays() -> None:
     assert list(found.places.values()) == ["n2", "n3"]
 
 
-@given(st.data())
-def test_without_lower_priorities_nothing_is_free_that_was_not_theirs(data: st.DataObject) -> None:
-    """Law: only the GPUs and room of tenants below the priority are given back."""
-    held = data.draw(st.dictionaries(st.sampled_from(["n0", "n1", "n2"]), st.integers(1, 8)))
+names = st.sampled_from(["n0", "n1", "n2"])
+
+
+@given(st.dictionaries(names, st.integers(1, 8)), st.dictionaries(names, st.integers(0, 4)))
+def test_nothing_is_free_that_was_not_of_a_lower_priority(
+    held: dict[str, int], priorities: dict[str, int]
+) -> None:
+    """Law: only the GPUs of pods below the priority are given back, and those that stay keep theirs
+    by name.
+    """
     of = cluster(*racked(3, per_rack=3), held=held)
-    theirs = [replace(each, priority=data.draw(st.integers(0, 4))) for each in tenants(of, 0)]
-    after, _ = without_lower(scene(of), of.site, theirs, 2)
-    stay: set[PodUid] = {each.uid for each in theirs if each.priority >= 2}
-    assert {each.uid for them in _held(after).values() for each in them} == stay
-
-
-def _held(of: Picture) -> dict[NodeName, tuple[Allocation, ...]]:
-    return dict(of.fleet.allocations)
+    after, _ = left_with(scene(of), of.site, without(of, priorities)(2))
+    for name, them in of.fleet.allocations.items():
+        assert after.fleet.allocations[name] == (them if priorities.get(name, 0) >= 2 else ())
+        free = after.candidates[name].free.bit_count()
+        assert free == 8 - (held[name] if priorities.get(name, 0) >= 2 else 0)
 
 
 def test_keys_are_those_of_the_gangs() -> None:

@@ -1,0 +1,223 @@
+"""The signs with everything real around them: reflectors, the cluster's view, the cache and its reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import cluster_objects
+import pytest
+from kubes import ApiServer
+from redis import Redis
+from servers import eventually
+from signing import HOME
+from waiters import RESET
+
+from extender.config.model import Mode, UnknownNodes
+from extender.controller.cluster.handlers import NodeHandler, PodHandler
+from extender.controller.cluster.view import ClusterView
+from extender.controller.mirrors import NodeMirror, PodMirror
+from extender.controller.publisher import Publisher
+from extender.controller.signs.breakers import RuledBreakers
+from extender.controller.signs.signs import Signs
+from extender.controller.source import Source
+from extender.controller.wanted import Wanted
+from extender.kube.client import Client
+from extender.kube.fence import Fence
+from extender.kube.reflector import Reflector
+from extender.kube.writing import Writer as KubeWriter
+from extender.store import documents
+from extender.store.connect import StoreSettings
+from extender.store.reader import Reader
+from extender.store.writer import Writer
+from scoring import picture
+from scoring.gangs.rules import GangRules
+from scoring.model import Fleet, NodeName
+from scoring.picture import Picture
+from scoring.policy import DEFAULT
+
+TERM = 7
+POOL = "B300"
+
+
+class Leader:
+    """A leader's process without its plans."""
+
+    def __init__(self, api: ApiServer, store: StoreSettings, folder: Path) -> None:
+        kube, self.cache, wanted = api.settings(folder), Writer(store), Wanted()
+        self.outranked: list[int] = []
+        self.cluster = ClusterView(DEFAULT, GangRules())
+        pods = PodHandler(PodMirror(wanted, self.cache.ids), self.cluster)
+        nodes = NodeHandler(NodeMirror(wanted, self.cache.ids), self.cluster)
+        self.reflectors: tuple[Reflector[Any], ...] = (
+            Reflector(Client(kube), "/api/v1/pods", pods),
+            Reflector(Client(kube), "/api/v1/nodes", nodes),
+        )
+        sources = [
+            Source(self.reflectors[0], pods.mirror),
+            Source(self.reflectors[1], nodes.mirror),
+        ]
+        self.publisher = Publisher(
+            self.cache,
+            wanted,
+            sources,
+            term=lambda: TERM,
+            outranked=self.outranked.append,
+            tick_s=0.1,
+        )
+        self.kube = KubeWriter(kube, Fence(TERM))
+        self.signs = Signs(
+            view=self.cluster,
+            kube=self.kube,
+            cache=self.cache,
+            sink=RuledBreakers(wanted),
+            home=HOME,
+            mode=Mode.ENFORCE,
+            unknown_nodes=UnknownNodes.VETO,
+            taint=True,
+            planned=frozenset,
+        )
+        self.picture: Picture | None = None
+        self._reader = Reader(store, self.publish, tick_s=0.05, seen_every_s=0.1)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._tick)
+        self.parts = (*self.reflectors, self._reader, self.publisher, self.signs)
+        self.signs.lead(TERM)
+
+    @property
+    def fleet(self) -> Fleet:
+        """As the reader has it."""
+        eventually(lambda: self.picture, "a first picture")
+        return cast("Picture", self.picture).fleet
+
+    def publish(self, fleet: Fleet, changed: frozenset[NodeName] | None) -> None:
+        """What the planning loop does with a Fleet."""
+        old = self.picture
+        if old is None or changed is None:
+            self.picture = picture.picture(fleet, DEFAULT)
+            self.signs.on_fleet(old, self.picture, None)
+            return
+        names = {*changed, *picture.due(old, fleet)}
+        self.picture = picture.advanced(old, fleet, names)
+        self.signs.on_fleet(old, self.picture, names)
+
+    def _tick(self) -> None:
+        while not self._stop.wait(0.05):
+            self.signs.tick()
+
+    def start(self) -> None:
+        """Start all of it."""
+        for part in self.parts:
+            part.start()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop all of it."""
+        self._stop.set()
+        self._thread.join()
+        for part in self.parts:
+            part.close()
+        self.kube.close()
+
+
+@pytest.fixture
+def leader(api: ApiServer, store: StoreSettings, tmp_path: Path) -> Iterator[Leader]:
+    """A leader over an empty cluster and an empty cache."""
+    found = Leader(api, store, tmp_path)
+    found.start()
+    yield found
+    found.close()
+
+
+def put(leader: Leader, name: str, state: str | None, *, ago_s: float = 0.0) -> None:
+    """An agent's word on a node of two GPUs."""
+    causes = [{"id": "xid.48", "state": state}] if state else []
+    body = {
+        "apiVersion": "surefoot.dev/v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": POOL}},
+        "gpus": [
+            {"uuid": f"GPU-{name}-{index}", "index": index, "causes": causes if index == 0 else []}
+            for index in (0, 1)
+        ],
+    }
+    leader.cache.put([documents.check(body)], sampled_s_ago=ago_s)
+
+
+def refused(name: str, gpus: int = 2, message: str = RESET) -> dict[str, Any]:
+    """A pod of a gang of nobody's planning, that kube-scheduler found no node for."""
+    body = cluster_objects.pod(name, gpus, node=None, phase="Pending")
+    body["metadata"]["labels"] = {"leaderworkerset.sigs.k8s.io/group-key": name}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    body["status"]["conditions"] = [{**condition, "message": message}]
+    return body
+
+
+def wake(api: ApiServer, name: str) -> str | None:
+    """The annotation of a pod."""
+    body = api.get("pods", f"lab/{name}") or {}
+    found: str | None = body["metadata"]["annotations"].get("surefoot.dev/wake")
+    return found
+
+
+def test_a_node_that_recovers_is_shown_and_wakes_who_it_helps(
+    api: ApiServer, leader: Leader
+) -> None:
+    """From the agent's document to the pod: the pod that fits is touched, one that is too large, and
+    one that waits for cpu, are not. Condition and taint of the node come and go.
+    """
+    node = cluster_objects.node("n0", 2)
+    node["metadata"]["uid"] = "uid-n0"
+    api.set("nodes", node)
+    put(leader, "n0", "RESET_REQUIRED")
+    api.set("pods", refused("fits"))
+    api.set("pods", refused("large", 4))
+    api.set("pods", refused("cpu", message="0/1 nodes are available: 1 Insufficient cpu."))
+
+    def shows() -> tuple[str, list[str]]:
+        body = api.get("nodes", "n0") or {}
+        found = [each["status"] for each in body["status"]["conditions"][1:]]
+        return "".join(found), [each["key"] for each in body["spec"].get("taints", ())]
+
+    eventually(lambda: shows() == ("True", ["surefoot.dev/unfit"]), "the node is shown as bad")
+    eventually(lambda: len(leader.cluster.refused()) == 3, "the pods are seen")
+    eventually(lambda: "n0" in leader.fleet.cluster, "the node is in the cache")
+    put(leader, "n0", None)
+    eventually(lambda: wake(api, "fits"), "the pod is touched", within_s=20.0)
+    eventually(lambda: shows() == ("False", []), "the node is shown as well", within_s=20.0)
+    assert wake(api, "large") is None
+    assert wake(api, "cpu") is None
+    assert leader.signs.wakes.outbox.sent == 1
+
+
+def test_a_refused_pod_is_learnt_with_its_nodes_document(api: ApiServer, leader: Leader) -> None:
+    """The rejection comes back in the Fleet, with the epoch and seq that stood."""
+    put(leader, "n0", None)
+    eventually(lambda: "n0" in leader.fleet.nodes, "the document is read")
+    failed = cluster_objects.pod("rank-0", 2, node="n0", phase="Failed")
+    failed["metadata"]["creationTimestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    failed["metadata"]["labels"] = {"surefoot.dev/gang": "ranks", "surefoot.dev/gang-size": "2"}
+    failed["status"]["reason"] = "UnexpectedAdmissionError"
+    api.set("pods", failed)
+    (found,) = eventually(lambda: leader.fleet.rejections.get(NodeName("n0"), ()), "it is learnt")
+    node = leader.fleet.nodes[NodeName("n0")]
+    assert (found.owner, found.name) == ("lab/ranks", "rank-0")
+    assert (found.epoch, found.seq) == (node.epoch, node.seq)
+
+
+def test_a_pool_that_falls_silent_is_frozen_in_the_cache(leader: Leader, client: Redis) -> None:
+    """Every node of it is fresh for all readers of the cache, until all are back."""
+    for index in range(4):
+        put(leader, f"n{index}", None, ago_s=70.0)
+    eventually(lambda: POOL in leader.fleet.breakers, "the pool is frozen")
+
+    def fresh() -> bool:
+        found = leader.picture
+        return found is not None and not found.unfresh and len(found.names) == 4
+
+    eventually(fresh, "its nodes are fresh")
+    leader.cache.stamp([NodeName(f"n{index}") for index in range(4)])
+    eventually(lambda: POOL not in leader.fleet.breakers, "the pool is thawed")
