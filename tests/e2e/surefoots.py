@@ -67,9 +67,17 @@ class Daemon:
     def values(self) -> dict[str, float]:
         """/metrics: sample with its labels -> value; empty while it does not answer."""
         try:
-            return samples(self._ask("GET", "/metrics").text)
+            return samples(self.metrics())
         except OSError:
             return {}
+
+    def metrics(self) -> str:
+        """/metrics as Prometheus reads it.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        return self._ask("GET", "/metrics").text
 
     def _ask(self, method: str, path: str, body: str | None = None) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_S)

@@ -15,18 +15,14 @@ from e2e.nodes import Nodes
 from e2e.pods import Pods, pod
 from e2e.processes import free_port
 from e2e.waiting import eventually
+from extender.controller.cluster.groups import SOURCES
 from scoring.reasons import Reason
 
 __all__ = ["applied"]
 
 
 LEASE: Final = "leases.coordination.k8s.io/surefoot-controller"
-KINDS: Final = (
-    "jobs.batch", "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io",
-    "podgroups.scheduling.x-k8s.io", "workloads.kueue.x-k8s.io", "jobsets.jobset.x-k8s.io",
-    "leaderworkersets.leaderworkerset.x-k8s.io", "podgroups.scheduling.volcano.sh",
-    "podgroups.scheduling.run.ai", "podgangs.scheduler.grove.io",
-)  # fmt: skip
+KINDS: Final = tuple(f"{each.resource}.{each.group}" for each in SOURCES)
 """By which gangs are known; a cluster need not have them."""
 OTHERS: Final = (
     "secrets", "configmaps", "pods/exec", "pods/binding", "pods/eviction", "pods/ephemeralcontainers",
