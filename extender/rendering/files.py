@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from extender.rendering.alerts import prometheus_rule
 from extender.rendering.scheduler import scheduler_page
 from extender.rendering.shapes import Name
 from extender.rendering.site import Site, site
@@ -25,12 +26,14 @@ def pair(wishes: Site) -> Mapping[str, str]:
 def shipped() -> Mapping[str, str]:
     """The rendered files below deploy/, by their path there.
 
-    Those of kustomize are copies: it reads nothing outside its own folder.
+    Those of kustomize are copies: it reads nothing outside its own folder. So are the alerts of the
+    Prometheus operator.
     """
     pairs = {key: text for name in Name for key, text in pair(site(name)).items()}
     return {
         **{f"scheduler-config/{key}": text for key, text in pairs.items()},
         **{f"kustomize/{key}": pairs[source] for key, source in _COPIES.items()},
+        "alerts/prometheus-rule.yaml": prometheus_rule(DEPLOY),
     }
 
 

@@ -38,7 +38,7 @@ def surefoot_page(site: Site) -> str:
             Line("kind", KIND),
             Line("webhook", _webhook(site)),
             Line("store", _STORE),
-            Line("controller", _CONTROLLER),
+            Line("controller", _controller(site.shape)),
         ),
     )
 
@@ -52,9 +52,19 @@ _STORE: Final[Block] = (
     ),
 )
 
-_CONTROLLER: Final[Block] = (
-    Line("bind", "0.0.0.0:8889", "The kubelet's probes and Prometheus come from outside the pod."),
-)
+_ACTS: Final[Mapping[Mode, str]] = {
+    Mode.OBSERVE: "Gangs are planned, for /gangs to show; no pod and no node is touched.",
+    Mode.ENFORCE: "Gangs are nominated, gates lifted, pods woken.",
+}
+
+
+def _controller(shape: Shape) -> Block:
+    return (
+        Line(
+            "bind", "0.0.0.0:8889", "The kubelet's probes and Prometheus come from outside the pod."
+        ),
+        Line("mode", str(shape.mode), _ACTS[shape.mode]),
+    )
 
 
 def _webhook(site: Site) -> Block:

@@ -23,6 +23,8 @@ from e2e.waiting import eventually
 MANIFESTS: Final = Path(__file__).parent / "manifests"
 KUBECTL: Final = Path(sys.executable).with_name("kubectl")
 KWOK: Final = "e2e-kwok"
+OWN_STAGES: Final = ("kwok-pod-complete.yaml", "kwok-pod-gone.yaml")
+"""What fake kubelets do besides KWOK's own stages."""
 KUBELET_LABEL: Final = {"surefoot.dev/e2e-kubelet": "kwok"}
 """Nodes with it have a kubelet; taking it away is the kubelet's death."""
 
@@ -105,7 +107,7 @@ def running(settings: ClusterSettings, binaries: Binaries, directory: Path) -> I
 
 
 def _kwok(cluster: Cluster, binaries: Binaries) -> Process:
-    stages = (*sorted(binaries.stages.iterdir()), MANIFESTS / "kwok-pod-gone.yaml")
+    stages = (*sorted(binaries.stages.iterdir()), *(MANIFESTS / name for name in OWN_STAGES))
     parts = [MANIFESTS / "kwok-config.yaml", *stages]
     config = cluster.directory / "kwok.yaml"
     config.write_text("\n---\n".join(part.read_text() for part in parts))

@@ -20,13 +20,18 @@ from e2e.fixtures import (
     storage,
     surefoot,
 )
+from e2e.gang_fixtures import gang_kinds, gates, history, led
 
 __all__ = [
     "cache",
     "cluster",
     "clusters",
     "controller",
+    "gang_kinds",
+    "gates",
     "gpu_nodes",
+    "history",
+    "led",
     "pods",
     "scheduler",
     "storage",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 import shipped
+import yaml
 from click.testing import CliRunner
 
 from e2e.cluster import Cluster
@@ -17,8 +19,10 @@ NAMESPACE: Final = "surefoot-system"
 CHOSEN: Final = "10.0.0.88"
 """An address in the range of these clusters instead of kubeadm's."""
 FOLDERS: Final = ("base", "overlays/observe", "overlays/tls", "overlays/secondary")
+COMPONENTS: Final = "with-components"
+"""Not a folder: `base` with every component."""
 SERVE: Final = {"surefoot": 2}
-ALWAYS: Final = {"surefoot-cache": 1, "surefoot-controller": 1}
+ALWAYS: Final = {"surefoot-cache": 1, "surefoot-controller": 2}
 DEPLOYMENTS: Final[Mapping[str, Mapping[str, int]]] = {
     "base": SERVE | ALWAYS,
     "overlays/observe": SERVE | ALWAYS,
@@ -32,6 +36,8 @@ DEPLOYMENTS: Final[Mapping[str, Mapping[str, int]]] = {
 def applied(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     """The cluster with one of the kustomizations in it; it goes with the test."""
     folder = shipped.KUSTOMIZE / request.param
+    if request.param == COMPONENTS:
+        folder = with_components(tmp_path / "site")
     if request.param == "overlays/tls":
         folder = tmp_path / "site"
         words = (
@@ -42,6 +48,18 @@ def applied(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) ->
     cluster.apply(folder)
     yield cluster
     cluster.kubectl("delete", "--ignore-not-found", "--kustomize", folder)
+
+
+def with_components(folder: Path) -> Path:
+    """A kustomization in `folder` with all that is off by default, as its user would write it."""
+    folder.mkdir()
+    shipped_from = Path(os.path.relpath(shipped.KUSTOMIZE, folder))
+    found = {
+        "resources": [str(shipped_from / "base")],
+        "components": [str(shipped_from / "components" / each) for each in ("release", "taint")],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(found))
+    return folder
 
 
 def applying(*folders: str) -> pytest.MarkDecorator:

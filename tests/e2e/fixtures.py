@@ -43,16 +43,31 @@ class MakesSurefoot(Protocol):
     """Starts a `surefoot serve` on this test's cache."""
 
     def __call__(
-        self, *, name: str = ..., nodes: int = ..., policy: Json | None = ..., **webhook: object
+        self,
+        *,
+        name: str = ...,
+        nodes: int = ...,
+        policy: Json | None = ...,
+        gangs: Json | None = ...,
+        **webhook: object,
     ) -> Surefoot:
-        """`nodes`: how many to wait for; `policy` and `webhook` in the words of the file."""
+        """`nodes`: how many to wait for; the others in the words of the file's sections."""
 
 
 class MakesController(Protocol):
     """Starts a `surefoot controller` on this test's cache, as its own ServiceAccount."""
 
-    def __call__(self, *, name: str = ...) -> Controller:
-        """`name`: of its log, where a test has several."""
+    def __call__(
+        self,
+        *,
+        name: str = ...,
+        gangs: Json | None = ...,
+        policy: Json | None = ...,
+        **controller: object,
+    ) -> Controller:
+        """`name`: of its log, where a test has several; the others in the words of the file's
+        sections.
+        """
 
 
 @pytest.fixture(scope="session")
@@ -158,9 +173,15 @@ def surefoot(cache: Cache, tmp_path: Path) -> Iterator[MakesSurefoot]:
     with ExitStack() as stack:
 
         def start(
-            *, name: str = "surefoot", nodes: int = 0, policy: Json | None = None, **webhook: object
+            *,
+            name: str = "surefoot",
+            nodes: int = 0,
+            policy: Json | None = None,
+            gangs: Json | None = None,
+            **webhook: object,
         ) -> Surefoot:
-            made = Surefoot(cache.settings, tmp_path / f"{name}.log", policy=policy, **webhook)
+            log = tmp_path / f"{name}.log"
+            made = Surefoot(cache.settings, log, policy=policy, gangs=gangs, **webhook)
             stack.callback(made.kill)
             made.start(nodes=nodes)
             return made
@@ -176,8 +197,17 @@ def controller(cluster: Cluster, cache: Cache, tmp_path: Path) -> Iterator[Makes
     kubeconfig = cluster.service_account("surefoot-system", "surefoot-controller")
     with ExitStack() as stack:
 
-        def start(*, name: str = "controller") -> Controller:
-            made = Controller(cache.settings, kubeconfig, tmp_path / f"{name}.log")
+        def start(
+            *,
+            name: str = "controller",
+            gangs: Json | None = None,
+            policy: Json | None = None,
+            **controller: object,
+        ) -> Controller:
+            log = tmp_path / f"{name}.log"
+            made = Controller(
+                cache.settings, kubeconfig, log, gangs=gangs, policy=policy, **controller
+            )
             stack.callback(made.kill)
             made.start()
             return made

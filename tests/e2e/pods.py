@@ -15,6 +15,8 @@ from extender.store.writer import Writer
 
 SMALL: Final = {"cpu": "100m", "memory": "64Mi"}
 GPU: Final = "nvidia.com/gpu"
+COMPLETES_AFTER: Final = "surefoot.dev/e2e-completes-after"
+"""An annotation that KWOK heeds."""
 
 
 def pod(
@@ -63,10 +65,11 @@ class Pods:
         """Create them in this order; their names."""
         return [self._api.create(self.path, each)["metadata"]["name"] for each in bodies]
 
-    def beside(self, body: Json) -> None:
-        """Create another object in their namespace, of a kind whose plural ends in `s`."""
+    def beside(self, body: Json) -> Json:
+        """Create another object in their namespace, of a kind whose plural ends in `s`; it as stored."""
         kind = f"{body['kind'].lower()}s"
-        self._api.create(f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}", body)
+        path = f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}"
+        return self._api.create(path, body)
 
     def report(self, store: StoreSettings) -> None:
         """Tell the cache how many GPUs each bound pod holds, as the controller would."""
@@ -96,15 +99,37 @@ class Pods:
         """Every pod of the namespace by name."""
         return {each["metadata"]["name"]: each for each in self._api.items(self.path)}
 
+    def gang(self, name: str) -> dict[str, Json]:
+        """The members of a gang of Surefoot's own convention."""
+        found = self._api.items(self.path, labelSelector=f"surefoot.dev/gang={name}")
+        return {each["metadata"]["name"]: each for each in found}
+
+    def whole(self, gang: str, size: int) -> dict[str, str]:
+        """Wait until `size` members of a gang run; the node of each."""
+        __tracebackhide__ = True
+        names = eventually(lambda: _full(self.gang(gang), size), f"{gang} has {size} pods")
+        return self.running(*names)
+
     def delete(self, *names: str) -> None:
         """Delete them, and wait until they are gone."""
         for name in names:
             self._api.delete(f"{self.path}/{name}", gracePeriodSeconds="0")
         eventually(lambda: not self.all().keys() & set(names), f"{names} are gone")
 
+    def complete(self, *names: str, after: str = "0s") -> None:
+        """Let the processes of running pods end well."""
+        for name in names:
+            self._api.merge(
+                f"{self.path}/{name}", {"metadata": {"annotations": {COMPLETES_AFTER: after}}}
+            )
+
     def nodes(self) -> dict[str, str | None]:
         """Where each pod is bound to, None while it is pending."""
         return {name: each["spec"].get("nodeName") for name, each in self.all().items()}
+
+    def nominations(self) -> dict[str, str | None]:
+        """Which node each pod is nominated to."""
+        return {name: each["status"].get("nominatedNodeName") for name, each in self.all().items()}
 
     def running(self, *names: str) -> dict[str, str]:
         """Wait until all of them run; the node of each."""
@@ -150,3 +175,7 @@ class Pods:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return str(condition["message"])
         return ""
+
+
+def _full(members: dict[str, Json], size: int) -> tuple[str, ...]:
+    return tuple(members) if len(members) == size else ()

@@ -18,6 +18,8 @@ from extender.store.connect import StoreSettings
 
 PATIENT: Final = {"staleAfter": "1h", "unknownAfter": "2h"}
 """Nobody stamps the nodes of a test."""
+LEASE: Final = {"namespace": "surefoot-system", "duration": "3s", "retry": "500ms"}
+"""In the namespace where the ServiceAccount may write it."""
 REQUEST_S: Final = 10.0
 BASE: Json = {"apiVersion": "surefoot.dev/v1alpha1", "kind": "SurefootConfig"}
 
@@ -47,6 +49,14 @@ class Daemon:
         """End it at once, and whatever it forked."""
         self.process.kill()
 
+    def pause(self) -> None:
+        """SIGSTOP: it neither answers nor writes, and does not know it."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.process.resume()
+
     def ready(self) -> bool:
         """What its readiness probe finds."""
         try:
@@ -57,9 +67,17 @@ class Daemon:
     def values(self) -> dict[str, float]:
         """/metrics: sample with its labels -> value; empty while it does not answer."""
         try:
-            return samples(self._ask("GET", "/metrics").text)
+            return samples(self.metrics())
         except OSError:
             return {}
+
+    def metrics(self) -> str:
+        """/metrics as Prometheus reads it.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        return self._ask("GET", "/metrics").text
 
     def _ask(self, method: str, path: str, body: str | None = None) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_S)
@@ -75,13 +93,20 @@ class Surefoot(Daemon):
     """A replica of `surefoot serve`."""
 
     def __init__(
-        self, store: StoreSettings, log: Path, *, policy: Json | None = None, **webhook: object
+        self,
+        store: StoreSettings,
+        log: Path,
+        *,
+        policy: Json | None = None,
+        gangs: Json | None = None,
+        **webhook: object,
     ) -> None:
         """It enforces, and is patient with silent nodes, unless told otherwise."""
         config = {
             "webhook": {"mode": "enforce", **webhook},
             "store": {"url": store.url},
             "policy": {**PATIENT, **(policy or {})},
+            "gangs": gangs or {},
         }
         super().__init__("serve", config, log)
 
@@ -102,15 +127,41 @@ class Surefoot(Daemon):
         """POST /explain."""
         return self._ask("POST", "/explain", json.dumps(body)).json
 
+    def gang(self, namespace: str, name: str) -> Json | None:
+        """GET /gangs/{namespace}/{name}; None while it knows no such gang."""
+        got = self._ask("GET", f"/gangs/{namespace}/{name}")
+        if got.status == HTTPStatus.NOT_FOUND:
+            return None
+        found: Json = got.json
+        return found
+
 
 class Controller(Daemon):
     """`surefoot controller`, which may do what the kubeconfig's user may."""
 
-    def __init__(self, store: StoreSettings, kubeconfig: Path, log: Path) -> None:
-        super().__init__(
-            "controller", {"store": {"url": store.url}}, log, f"--kubeconfig={kubeconfig}"
-        )
+    def __init__(
+        self,
+        store: StoreSettings,
+        kubeconfig: Path,
+        log: Path,
+        *,
+        gangs: Json | None = None,
+        policy: Json | None = None,
+        **controller: object,
+    ) -> None:
+        """Several take turns by a Lease that is short, so that no test waits long for the next."""
+        config = {
+            "store": {"url": store.url},
+            "policy": {**PATIENT, **(policy or {})},
+            "gangs": gangs or {},
+            "controller": {"lease": LEASE, **controller},
+        }
+        super().__init__("controller", config, log, f"--kubeconfig={kubeconfig}")
 
     def start(self) -> None:
-        """Return once the cache has what the API server knows."""
+        """Return once the cache has what the API server knows, or it stands by with all of that."""
         self.process.start().wait_until(self.ready)
+
+    def leads(self) -> bool:
+        """Whether it says of itself that it leads."""
+        return self.values().get("surefoot_controller_leads") == 1

@@ -14,7 +14,7 @@ import yaml
 from asking import Json
 from click.testing import CliRunner
 
-from e2e.deployed import DEPLOYMENTS, FOLDERS
+from e2e.deployed import DEPLOYMENTS, FOLDERS, with_components
 from extender.cli import main
 from extender.version import VERSION
 
@@ -119,6 +119,33 @@ def test_the_service_is_where_kube_scheduler_asks(tmp_path: Path) -> None:
     assert services["surefoot"]["clusterIP"] == "10.96.7.7"
     assert [each["port"] for each in services["surefoot"]["ports"]] == [9443]
     assert "clusterIP" not in services["surefoot-cache"]
+
+
+def test_components_add_to_the_base_and_change_nothing_of_it(tmp_path: Path) -> None:
+    """Strictly valid together with it, and rights alone."""
+    base = _validated(shipped.KUSTOMIZE / "base")
+    more = [each for each in _validated(with_components(tmp_path / "site")) if each not in base]
+    assert sorted(each["kind"] for each in more) == ["ClusterRole"] * 2 + ["ClusterRoleBinding"] * 2
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_binding_binds_a_role_and_an_account_that_are_there(folder: str) -> None:
+    """Or one of Kubernetes' own: RBAC says nothing of a name that is misspelt."""
+    objects = _validated(shipped.KUSTOMIZE / folder)
+    there = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    for each in objects:
+        if not each["kind"].endswith("Binding"):
+            continue
+        role = each["roleRef"]["kind"], each["roleRef"]["name"]
+        assert role in there or role[1].startswith(("system:", "extension-apiserver-"))
+        for subject in each["subjects"]:
+            assert (subject["kind"], subject["name"]) in there
+
+
+def test_the_gate_is_strictly_valid_and_stands_apart() -> None:
+    """It is applied once the controller leads, and deleted without touching the rest."""
+    kinds = [each["kind"] for each in _validated(shipped.KUSTOMIZE / "gate")]
+    assert kinds == ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
 
 
 def test_the_policy_for_one_namespace_is_strictly_valid() -> None:

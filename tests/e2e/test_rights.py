@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import shipped
 
@@ -14,48 +15,84 @@ from e2e.nodes import Nodes
 from e2e.pods import Pods, pod
 from e2e.processes import free_port
 from e2e.waiting import eventually
+from extender.controller.cluster.groups import SOURCES
 from scoring.reasons import Reason
 
 __all__ = ["applied"]
 
 
+LEASE: Final = "leases.coordination.k8s.io/surefoot-controller"
+KINDS: Final = tuple(f"{each.resource}.{each.group}" for each in SOURCES)
+"""By which gangs are known; a cluster need not have them."""
+OTHERS: Final = (
+    "secrets", "configmaps", "pods/exec", "pods/binding", "pods/eviction", "pods/ephemeralcontainers",
+    "deployments.apps", "leases.coordination.k8s.io", "leases.coordination.k8s.io/kube-scheduler",
+)  # fmt: skip
+"""What could hurt or tell."""
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+READS: Final = {(verb, what) for verb in VERBS[:3] for what in ("pods", "nodes", *KINDS)}
+LEADS: Final = {("create", "leases.coordination.k8s.io"), ("get", LEASE), ("update", LEASE)} | {
+    ("create", each) for each in (LEASE, "leases.coordination.k8s.io/kube-scheduler")
+}
+"""RBAC knows no name of what is yet to be created, so that right has none."""
+ACTS: Final = {
+    ("patch", "pods"), ("patch", "pods/status"), ("patch", "nodes/status"),
+    *((verb, what) for verb in ("create", "patch") for what in ("events", "events.events.k8s.io")),
+}  # fmt: skip
+
+
 def _allowed(cluster: Cluster, account: str) -> set[tuple[str, str]]:
-    """(verb, resource) that an account of Surefoot may do, of those that could hurt or tell."""
-    found = set()
+    """(verb, resource) that an account of Surefoot may do in its own namespace."""
     resources = (
-        ("", "pods"), ("", "nodes"), ("", "secrets"), ("", "configmaps"), ("", "pods/exec"),
-        ("", "pods/status"), ("", "pods/binding"), ("apps", "deployments"),
-        ("coordination.k8s.io", "leases"),
+        "pods", "nodes", "pods/status", "nodes/status", "events", "events.events.k8s.io", LEASE,
+        *KINDS, *OTHERS,
     )  # fmt: skip
-    for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
-        for group, resource in resources:
-            name, _, sub = resource.partition("/")
-            attributes = {
-                "namespace": NAMESPACE, "verb": verb, "group": group, "resource": name,
-                "subresource": sub,
-            }  # fmt: skip
+    found = set()
+    for verb in VERBS:
+        for resource in resources:
             review = cluster.api.create(
                 "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                 {
                     "spec": {
                         "user": f"system:serviceaccount:{NAMESPACE}:{account}",
                         "groups": ["system:serviceaccounts", "system:authenticated"],
-                        "resourceAttributes": attributes,
+                        "resourceAttributes": {
+                            "namespace": NAMESPACE, "verb": verb, **_attributes(resource)
+                        },
                     }
                 },
-            )
+            )  # fmt: skip
             if review["status"]["allowed"]:
                 found.add((verb, resource))
     return found
 
 
+def _attributes(resource: str) -> dict[str, str]:
+    """Of `pods/status`, `leases.coordination.k8s.io/NAME`, `jobs.batch`."""
+    kind, _, rest = resource.partition("/")
+    plural, _, group = kind.partition(".")
+    return {"resource": plural, "group": group, ("name" if group else "subresource"): rest}
+
+
 @applying("base")
 def test_each_process_may_do_what_it_does_and_no_more(applied: Cluster) -> None:
-    """The controller reads pods and nodes; serve and the cache are nobody."""
-    reads = {(verb, what) for verb in ("list", "watch") for what in ("pods", "nodes")}
-    assert _allowed(applied, "surefoot-controller") == reads
+    """The controller reads, leads and acts; serve and the cache are nobody."""
+    assert _allowed(applied, "surefoot-controller") == READS | LEADS | ACTS
     assert _allowed(applied, "surefoot-serve") == set()
     assert _allowed(applied, "surefoot-cache") == set()
+
+
+@applying("overlays/observe")
+def test_who_only_watches_may_change_nothing(applied: Cluster) -> None:
+    """Besides its own Lease."""
+    assert _allowed(applied, "surefoot-controller") == READS | LEADS
+
+
+@applying("with-components")
+def test_evicting_and_tainting_are_rights_of_their_own(applied: Cluster) -> None:
+    """What is off by default has no right by default: the components give it."""
+    more = _allowed(applied, "surefoot-controller") - (READS | LEADS | ACTS)
+    assert more == {("create", "pods/eviction"), ("patch", "nodes")}
 
 
 @applying("overlays/secondary")

@@ -1,0 +1,96 @@
+"""What a nomination is worth: against pods of equal priority, of a higher one, and while Surefoot restarts.
+
+Each gang is nominated before a kube-scheduler runs, so that everybody stands in its queue from the
+start. `a-rival` comes first there, by its name.
+"""
+
+from __future__ import annotations
+
+from e2e.caches import Cache
+from e2e.conventions import members
+from e2e.fixtures import MakesScheduler, MakesSurefoot
+from e2e.gang_fixtures import MakesLed
+from e2e.gating import Gates, gates_of
+from e2e.history import History
+from e2e.nodes import Nodes
+from e2e.pods import Pods, pod
+from e2e.schedulers import configuration, extender
+from e2e.waiting import eventually, throughout
+
+RIVAL = "a-rival"
+RANKS = ("train-0", "train-1")
+
+
+def _nominated(pods: Pods, gates: Gates) -> dict[str, str]:
+    """A gang of two whole nodes, nominated and without gates."""
+    pods.create(*(gates(each) for each in members("train", len(RANKS))))
+    eventually(
+        lambda: all(pods.nominations().values()) and not any(map(gates_of, pods.all().values())),
+        lambda: f"the gang is planned: {pods.nominations()}",
+    )
+    return {name: node for name, node in pods.nominations().items() if node}
+
+
+def test_without_a_nomination_the_rival_takes_the_room(
+    cache: Cache, gpu_nodes: Nodes, pods: Pods, surefoot: MakesSurefoot, scheduler: MakesScheduler
+) -> None:
+    """What the next test is about: without a controller the gang is broken by whoever comes first."""
+    gpu_nodes(2)
+    gpu_nodes.report(cache.settings)
+    served = surefoot(nodes=2)
+    pods.create(*members("train", len(RANKS)), pod(RIVAL))
+    scheduler(configuration(extender(served.url)))
+    pods.running(RIVAL)
+    eventually(
+        lambda: len([node for node in pods.nodes().values() if node]) == 2, "one member runs"
+    )
+    throughout(lambda: None in pods.nodes().values(), "the other has no room")
+
+
+def test_an_equal_rival_cannot_take_nominated_room(
+    pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler
+) -> None:
+    """It waits, though it was tried first and its one GPU was free; the gang runs where it was planned."""
+    surefoot = led(2)
+    planned = _nominated(pods, gates)
+    pods.create(pod(RIVAL))
+    scheduler(configuration(extender(surefoot.url)))
+    assert pods.running(*RANKS) == planned
+    pods.refused(RIVAL)
+    assert pods.nodes()[RIVAL] is None
+
+
+def test_a_rival_of_higher_priority_takes_it_and_the_gang_is_planned_anew(
+    pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler
+) -> None:
+    """It wants the very node of one member; the gang finds another, and runs whole."""
+    surefoot = led(3)
+    planned = _nominated(pods, gates)
+    wanted = planned["train-0"]
+    where = {"kubernetes.io/hostname": wanted}
+    pods.create(pod(RIVAL, gpus=8, priority="high", nodeSelector=where))
+    scheduler(configuration(extender(surefoot.url)))
+    assert pods.running(RIVAL, *RANKS)[RIVAL] == wanted
+    assert len(set(pods.nodes().values())) == 3
+
+
+def test_nominations_are_restored_while_surefoot_restarts(
+    pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler, history: History
+) -> None:
+    """kube-scheduler clears them when its extender does not answer; the controller writes them again,
+    and the gang runs where it was planned.
+    """
+    surefoot = led(3)
+    planned = _nominated(pods, gates)
+    surefoot.served.kill()
+    running = scheduler(configuration(extender(surefoot.url)))
+    eventually(lambda: running.attempts("error") >= len(RANKS), "both fail for want of Surefoot")
+
+    def lost_and_found(name: str) -> bool:
+        seen = [state.nominated for state in history.of(name)]
+        return planned[name] in seen and None in seen[seen.index(planned[name]) :]
+
+    eventually(lambda: all(map(lost_and_found, RANKS)), "both have lost their nomination")
+    eventually(lambda: pods.nominations() == planned, "both are nominated again")
+    surefoot.served.start(nodes=3)
+    assert pods.running(*RANKS) == planned
