@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -40,14 +40,19 @@ class Binding:
             lambda: f"all pods are bound; {scheduler.process.text()[-LAST_WORDS:]}",
         )
 
-    def bound_s(self, count: int) -> float:
+    def bound_s(self, names: Collection[str]) -> float:
         """When the last of them was, by kube-scheduler's own events; in seconds of the epoch."""
 
         def complete() -> list[Json] | None:
-            found = self._api.items(EVENTS, fieldSelector="reason=Scheduled")
-            return found if len(found) == count else None
+            # Others may be there: of pods that were deleted while they were bound.
+            found = [
+                event
+                for event in self._api.items(EVENTS, fieldSelector="reason=Scheduled")
+                if event["regarding"]["name"] in names
+            ]
+            return found if len(found) == len(names) else None
 
-        events = patiently(complete, f"{count} events of bound pods") or []
+        events = patiently(complete, f"{len(names)} events of bound pods") or []
         return max(datetime.fromisoformat(event["eventTime"]).timestamp() for event in events)
 
     def nodes(self) -> Mapping[str, str]:

@@ -74,7 +74,7 @@ class Bursts:
         begun_s = time.time()
         scheduler.process.resume()
         self._binding.wait_until_bound(scheduler)
-        bound_s = self._binding.bound_s(len(names))
+        bound_s = self._binding.bound_s(frozenset(names))
         after_s, after = (scheduler.value(f"{ALGORITHM}_{part}") for part in ("sum", "count"))
         failed = {result: scheduler.attempts(result) for result in ("unschedulable", "error")}
         if any(failed.values()) or after - before != len(names):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -73,34 +73,42 @@ class Gangs:
             scheduler.start()
             self._timed(scheduler, beside, f"{name}-warm", WARM_UP)
             for attempt in range(1 + RETRIES):
-                gang = f"{name}-{attempt}"
-                found = self._timed(scheduler, beside, gang, self._members)
-                sick = self._stage.sick(found.nodes)
-                if sick and variant.judged:
-                    raise RuntimeError(f"{gang}: {sick} members are where Surefoot lets none go")
-                void = found.created.took_s > CREATED_WITHIN_S
-                tell(
-                    f"{gang}: {'void, ' if void else ''}{found.took_s:.2f} s, members created in"
-                    f" {found.created.took_s:.2f} s, {found.failed} attempts failed,"
-                    f" {sick} members on nodes with a sick GPU"
-                )
-                if not void:
+                found = self._timed(scheduler, beside, f"{name}-{attempt}", self._members)
+                if found is not None:
+                    self._check(found, variant, name)
                     return found
         return None
 
-    def _timed(self, scheduler: Scheduler, beside: Running | None, gang: str, members: int) -> Run:
+    def _check(self, found: Run, variant: Variant, name: str) -> None:
+        sick = self._stage.sick(found.nodes)
+        if sick and variant.judged:
+            raise RuntimeError(f"{name}: {sick} members are where Surefoot lets none go")
+        tell(
+            f"{name}: {found.took_s:.2f} s, members created in {found.created.took_s:.2f} s,"
+            f" {found.failed} attempts failed, {sick} members on nodes with a sick GPU"
+        )
+
+    def _timed(
+        self, scheduler: Scheduler, beside: Running | None, gang: str, members: int
+    ) -> Run | None:
+        """None: creating the members took too long."""
         bodies = _bodies(gang, members, gated=beside is not None)
+        names = frozenset(body["metadata"]["name"] for body in bodies)
         failed = _failed(scheduler)
         figures = beside.figures() if beside else {}
         with Volley(self._stage.cluster.plane) as volley:
             created = volley.create(PODS, bodies)
+        if created.took_s > CREATED_WITHIN_S:
+            tell(f"{gang}: void, members created in {created.took_s:.2f} s")
+            self._binding.clear()
+            return None
         self._binding.wait_until_bound(scheduler)
         found = Run(
-            took_s=self._binding.bound_s(members) - created.first_s,
+            took_s=self._binding.bound_s(names) - created.first_s,
             created=created,
             nodes=tuple(self._binding.nodes().values()),
             failed=_failed(scheduler) - failed,
-            told=_told(beside, bodies, figures) if beside else None,
+            told=_told(beside, names, figures) if beside else None,
         )
         self._binding.clear()
         return found
@@ -118,8 +126,7 @@ def _failed(scheduler: Scheduler) -> int:
     return scheduler.attempts("unschedulable") + scheduler.attempts("error")
 
 
-def _told(beside: Running, bodies: Sequence[Json], before: Mapping[str, float]) -> Told:
-    names = {body["metadata"]["name"] for body in bodies}
+def _told(beside: Running, names: Collection[str], before: Mapping[str, float]) -> Told:
     return Told(
         writes=[
             each
