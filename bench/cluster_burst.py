@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from asking import Json
-from e2e.api import CONNECTIONS
+from cluster_binding import GATE, PODS, Binding
+from cluster_stage import in_parallel
 from e2e.cluster import Cluster
 from e2e.pods import pod
-from e2e.processes import LAST_WORDS
 from e2e.schedulers import Scheduler
-from e2e.waiting import eventually
 from fleet import GPUS
 
 MEMBERS: Final = 8
 """Pods of a gang."""
 WARM_UP: Final = 20
-NAMESPACE: Final = "default"
-PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
-EVENTS: Final = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
-GATE: Final = {"name": "surefoot.dev/gang"}
 ALGORITHM: Final = "scheduler_scheduling_algorithm_duration_seconds"
 
 
@@ -41,16 +33,6 @@ class Burst:
     """Where each pod is bound, in the order of their creation."""
 
 
-patiently = partial(eventually, within_s=300.0, pause_s=0.25)
-"""Each look costs the API server a little of what is measured."""
-
-
-def in_parallel(call: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
-    """What `call` returns for each, over as many connections as the client keeps."""
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        return list(pool.map(call, *args))
-
-
 class Bursts:
     """Runs them one after the other in one cluster, and leaves it without pods."""
 
@@ -58,6 +40,7 @@ class Bursts:
         """`directory`: for the logs of the schedulers."""
         self._cluster = cluster
         self._api = cluster.api
+        self._binding = Binding(cluster.api)
         self._directory = directory
 
     def run(
@@ -71,18 +54,18 @@ class Bursts:
         scheduler = Scheduler(self._cluster, config, self._directory / f"{name}.log", verbosity=0)
         try:
             scheduler.start()
-            self._create(self._gangs(f"{name}-warm", WARM_UP))
-            self._wait_until_bound(scheduler)
-            self._clear()
+            self._binding.create(self._gangs(f"{name}-warm", WARM_UP))
+            self._binding.wait_until_bound(scheduler)
+            self._binding.clear()
             bodies = self._gangs(name, count, schedulingGates=[GATE])
-            self._create(bodies)
+            self._binding.create(bodies)
             names = [body["metadata"]["name"] for body in bodies]
             if nominations is not None:
                 in_parallel(self._nominate, names, nominations)
             return self._timed(scheduler, names)
         finally:
             scheduler.kill()
-            self._clear()
+            self._binding.clear()
 
     def _timed(self, scheduler: Scheduler, names: Sequence[str]) -> Burst:
         before_s, before = (scheduler.value(f"{ALGORITHM}_{part}") for part in ("sum", "count"))
@@ -90,15 +73,13 @@ class Bursts:
         in_parallel(self._lift, names)
         begun_s = time.time()
         scheduler.process.resume()
-        self._wait_until_bound(scheduler)
-        bound_s = self._bound_s(len(names))
+        self._binding.wait_until_bound(scheduler)
+        bound_s = self._binding.bound_s(frozenset(names))
         after_s, after = (scheduler.value(f"{ALGORITHM}_{part}") for part in ("sum", "count"))
         failed = {result: scheduler.attempts(result) for result in ("unschedulable", "error")}
         if any(failed.values()) or after - before != len(names):
             raise RuntimeError(f"not one attempt for each pod: {after - before:g}, {failed}")
-        nodes = {
-            each["metadata"]["name"]: each["spec"]["nodeName"] for each in self._api.items(PODS)
-        }
+        nodes = self._binding.nodes()
         return Burst(
             pods_per_s=len(names) / (bound_s - begun_s),
             algorithm_ms=(after_s - before_s) / len(names) * 1000,
@@ -118,32 +99,8 @@ class Bursts:
             for number in range(count)
         ]
 
-    def _create(self, bodies: Sequence[Json]) -> None:
-        in_parallel(lambda body: self._api.create(PODS, body), bodies)
-
     def _nominate(self, name: str, node: str) -> None:
         self._api.merge(f"{PODS}/{name}/status", {"status": {"nominatedNodeName": node}})
 
     def _lift(self, name: str) -> None:
         self._api.merge(f"{PODS}/{name}", {"spec": {"schedulingGates": []}})
-
-    def _wait_until_bound(self, scheduler: Scheduler) -> None:
-        patiently(
-            lambda: not self._api.items(PODS, fieldSelector="spec.nodeName=", limit="1"),
-            lambda: f"all pods are bound; {scheduler.process.text()[-LAST_WORDS:]}",
-        )
-
-    def _bound_s(self, count: int) -> float:
-        """When the last of them was, by kube-scheduler's own events; in seconds of the epoch."""
-
-        def complete() -> list[Json] | None:
-            found = self._api.items(EVENTS, fieldSelector="reason=Scheduled")
-            return found if len(found) == count else None
-
-        events = patiently(complete, f"{count} events of bound pods") or []
-        return max(datetime.fromisoformat(event["eventTime"]).timestamp() for event in events)
-
-    def _clear(self) -> None:
-        self._api.delete(PODS, gracePeriodSeconds="0")
-        patiently(lambda: not self._api.items(PODS, limit="1"), "no pods are left")
-        self._api.delete(EVENTS)

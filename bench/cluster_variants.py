@@ -39,16 +39,21 @@ class Variant:
         return {**made, "clientConnection": CLIENT, **(self.profiles or {})}
 
 
+NONE_ALL: Final = Variant(name="none_all")
+NONE_SAMPLED: Final = Variant(name="none_sampled", profiles=SAMPLED)
+SUREFOOT: Final = Variant(name="surefoot", extender={})
+
 VARIANTS: Final = (
-    Variant(name="none_all"),
-    Variant(name="none_sampled", profiles=SAMPLED),
+    NONE_ALL,
+    NONE_SAMPLED,
     Variant(
         name="echo",
         extender={"filterVerb": "echo", "prioritizeVerb": "echo-scores", "preemptVerb": None},
     ),
-    Variant(name="surefoot", extender={}),
+    SUREFOOT,
     Variant(name="nominated", extender={}, nominated=True),
 )
+GANG_VARIANTS: Final = (SUREFOOT, NONE_ALL, NONE_SAMPLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
