@@ -1,7 +1,9 @@
 """One of those who want a Lease: what it does in one step, on its own clock alone.
 
 Another's clock is never read. How long another may still lead is judged by how long its claim was
-seen here without a change, as client-go does.
+seen here without a change, as client-go does. A Lease that somebody deletes may still be trusted in by
+its leader: who saw it waits as long as if it had been renewed just then. A process that never saw it
+cannot know, and neither can one that missed it altogether, between two deletions.
 """
 
 from __future__ import annotations

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from electing import KEY, LEASE, Runner, World, runners, spec
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from kubes import ApiServer, refuses, unanswered
 
 from extender.kube.errors import RefusedError, UnreachableError
@@ -298,80 +295,6 @@ class TestDeleted:
         """The API server would refuse every renewal."""
         pair[0].candidate.raise_to(10**15)
         assert pair[0].step() == LAST_TERM + 1 == 2**31 - 1
-
-
-MOVES = st.one_of(
-    st.tuples(st.just("step"), st.integers(0, 2)),
-    st.tuples(st.just("wait"), st.floats(0.1, 8.0)),
-    st.tuples(st.just("lost"), st.integers(0, 2)),
-    st.tuples(st.just("resign"), st.integers(0, 2)),
-    st.tuples(st.just("touch"), st.just(0)),
-    st.tuples(st.just("delete"), st.just(0)),
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(MOVES, min_size=10, max_size=40), st.lists(st.floats(0.9, 1.1), min_size=3, max_size=3)
-)
-def test_never_do_two_lead_at_once(moves: list[tuple[str, float]], rates: list[float]) -> None:
-    """Whoever is slow, stopped, or unheard, and though clocks run apart by a fifth."""
-    api, world = ApiServer(), World()
-    try:
-        with (
-            TemporaryDirectory() as folder,
-            runners(api.settings(Path(folder)), world, *rates) as all_,
-        ):
-            for each in all_:
-                each.step()
-            for what, value in moves:
-                _move(api, world, all_, what, value)
-                leading = [each.term for each in all_ if each.term is not None]
-                assert len(leading) <= 1
-    finally:
-        api.stop()
-
-
-def _move(api: ApiServer, world: World, all_: list[Runner], what: str, value: float) -> None:
-    found = api.get("leases", KEY)
-    match what:
-        case "wait":
-            world.now_s += value
-        case "step":
-            all_[int(value)].step()
-        case "lost":
-            api.faults["write"].append(unanswered)
-            all_[int(value)].step()
-            api.faults["write"].clear()
-        case "resign":
-            all_[int(value)].candidate.resign()
-        case "touch" if found is not None:
-            api.set("leases", found)
-        case "delete" if found is not None:
-            api.delete("leases", KEY)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0.0, 12.0)), min_size=10, max_size=40))
-def test_each_new_leader_has_a_higher_term(turns: list[tuple[int, float]]) -> None:
-    """Whoever it is, and however often it changes."""
-    api, world = ApiServer(), World()
-    seen: list[Fence] = []
-    try:
-        with (
-            TemporaryDirectory() as folder,
-            runners(api.settings(Path(folder)), world, 1.0, 1.0, 1.0) as all_,
-        ):
-            for number, pause_s in turns:
-                world.now_s += pause_s
-                all_[number].step()
-                fence = all_[number].candidate.fence
-                if fence is not None and fence not in seen:
-                    seen.append(fence)
-    finally:
-        api.stop()
-    terms = [fence.term for fence in seen]
-    assert terms == sorted(set(terms))
 
 
 def lease(holder: str, **more: object) -> dict[str, dict[str, object]]:
