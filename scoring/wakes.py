@@ -78,7 +78,7 @@ def before_change(
     return {
         name: old.candidates.get(name)
         for name in changed
-        if old.candidates.get(name) is not new.candidates.get(name)
+        if old.candidates.get(name) != new.candidates.get(name)
     }
 
 
@@ -94,6 +94,7 @@ def helped(
     webhook's replicas see that some seconds apart.
     """
     nodes: dict[Need, list[NodeName]] = {}
+    alike: dict[tuple[Need, Selection], bool | None] = {}
     found = {}
     for pod in pods:
         if pod.need not in nodes:
@@ -103,25 +104,38 @@ def helped(
                 if not _passes(then, pod.need, after.policy, strangers)
                 and _passes(after.candidates.get(name), pod.need, after.policy, strangers)
             ]
-        open_to_it = [name for name in nodes[pod.need] if _may_go(pod, name, after)]
-        if open_to_it:
-            found[pod.uid] = all(_same_document(before[name], after, name) for name in open_to_it)
+        key = pod.need, pod.selection
+        if key not in alike:
+            open_to_it = [name for name in nodes[pod.need] if _may_go(pod, name, after)]
+            by_itself = all(_same_document(before[name], after, name) for name in open_to_it)
+            alike[key] = by_itself if open_to_it else None
+        again = alike[key]
+        if again is not None:
+            found[pod.uid] = again
     return found
 
 
 def placeable(after: Picture, pods: Iterable[Waiting], strangers: Strangers) -> frozenset[PodUid]:
     """Which `pods` some node would take now, free GPUs included: for a look without an earlier one."""
-    nodes: dict[Need, list[NodeName]] = {}
+    fits: dict[tuple[Need, NodeName], bool] = {}
+    alike: dict[tuple[Need, Selection], bool] = {}
+
+    def takes(name: NodeName, need: Need) -> bool:
+        if (need, name) not in fits:
+            found = after.candidates.get(name)
+            fits[need, name] = _units(after, name, need, free=True) >= need.count and _passes(
+                found, need, after.policy, strangers
+            )
+        return fits[need, name]
+
     found = set()
     for pod in pods:
-        if pod.need not in nodes:
-            nodes[pod.need] = [
-                name
-                for name in sorted(after.fleet.cluster)
-                if _units(after, name, pod.need, free=True) >= pod.need.count
-                and _passes(after.candidates.get(name), pod.need, after.policy, strangers)
-            ]
-        if any(_may_go(pod, name, after) for name in nodes[pod.need]):
+        key = pod.need, pod.selection
+        if key not in alike:
+            alike[key] = any(
+                takes(name, pod.need) and _may_go(pod, name, after) for name in after.fleet.cluster
+            )
+        if alike[key]:
             found.add(pod.uid)
     return frozenset(found)
 
@@ -134,7 +148,8 @@ def _passes(found: Candidate | None, need: Need, policy: Policy, strangers: Stra
 
 def _may_go(pod: Waiting, name: NodeName, after: Picture) -> bool:
     """By its selection and by what the node has altogether. What is free now does not matter: pods
-    that go are a change of the cluster, and a preemptor needs none.
+    that go are a change of the cluster, and a preemptor needs none. So are taints that go, our own
+    too.
     """
     there = after.fleet.cluster.get(name)
     if there is None or pod.selection.obstacle(there) is not None:

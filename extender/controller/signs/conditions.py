@@ -145,5 +145,5 @@ class Conditions:
         try:
             self._kube.patch(f"{paths.node(write.node)}/status", body, kind=PatchKind.STRATEGIC)
         except RefusedError as error:
-            if error.status not in paths.GONE:
+            if error.status != 404:
                 raise

@@ -7,7 +7,9 @@ from typing import Final
 from urllib.parse import quote
 
 GONE: Final = frozenset({404, 409, 422})
-"""Answers to a write whose object is gone, is another of the same name, or changed meanwhile."""
+"""Answers to a write whose object is gone, is another of the same name, or changed meanwhile: a uid
+that differs and a `test` that fails are 422 (seen on 1.34 and 1.37).
+"""
 
 
 def pod(namespace: str, name: str) -> str:
