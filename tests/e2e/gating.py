@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -13,7 +14,8 @@ import shipped
 from asking import Json
 
 from e2e import versions
-from e2e.cluster import Cluster
+from e2e.api import ApiError
+from e2e.cluster import MANIFESTS, Cluster
 from e2e.pods import Pods, pod
 from e2e.waiting import eventually
 from scoring.gangs.rules import GATE
@@ -70,6 +72,29 @@ def policy_for(cluster: Cluster, pods: Pods, directory: Path) -> Iterator[None]:
         yield
     finally:
         cluster.kubectl("delete", "--ignore-not-found", "--kustomize", directory)
+
+
+@contextmanager
+def gates_stay(cluster: Cluster, pods: Pods) -> Iterator[None]:
+    """Until the block ends no gate of these pods can be lifted, by anybody."""
+    text = (MANIFESTS / "gates-stay.yaml").read_text().replace("NAMESPACE", pods.namespace)
+    cluster.kubectl("apply", "--server-side", "--filename=-", stdin=text)
+    try:
+        pods.create(gated(pod("probe", gpus=0)))
+        eventually(lambda: _is_refused(cluster, pods), "gates stay")
+        pods.delete("probe")
+        yield
+    finally:
+        cluster.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=text)
+
+
+def _is_refused(cluster: Cluster, pods: Pods) -> bool:
+    """Whether a gate cannot be lifted, by a try that changes nothing."""
+    try:
+        cluster.api.merge(f"{pods.path}/probe?dryRun=All", {"spec": {"schedulingGates": None}})
+    except ApiError as error:
+        return error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+    return False
 
 
 def _works(cluster: Cluster, pods: Pods) -> bool:

@@ -172,7 +172,11 @@ class Pods:
     def _unschedulable(self, name: str) -> str:
         found = self.get(name) or {"status": {}}
         for condition in found["status"].get("conditions", ()):
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            if (
+                condition["type"] == "PodScheduled"
+                and condition["status"] == "False"
+                and condition["reason"] != "SchedulingGated"
+            ):
                 return str(condition["message"])
         return ""
 

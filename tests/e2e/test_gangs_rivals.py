@@ -1,23 +1,22 @@
 """What a nomination is worth: against pods of equal priority, of a higher one, and while Surefoot restarts.
 
-Each gang is nominated before a kube-scheduler runs, so that everybody stands in its queue from the
-start. `a-rival` comes first there, by its name.
+In most of them the gang is nominated before a kube-scheduler runs, so that everybody stands in its queue
+from the start.
 """
 
 from __future__ import annotations
 
-from e2e.caches import Cache
+from e2e.cluster import Cluster
 from e2e.conventions import members
-from e2e.fixtures import MakesScheduler, MakesSurefoot
+from e2e.fixtures import MakesScheduler
 from e2e.gang_fixtures import MakesLed
-from e2e.gating import Gates, gates_of
+from e2e.gating import Gates, gates_of, gates_stay
 from e2e.history import History
-from e2e.nodes import Nodes
 from e2e.pods import Pods, pod
 from e2e.schedulers import configuration, extender
-from e2e.waiting import eventually, throughout
+from e2e.waiting import eventually
 
-RIVAL = "a-rival"
+RIVAL = "rival"
 RANKS = ("train-0", "train-1")
 
 
@@ -31,32 +30,22 @@ def _nominated(pods: Pods, gates: Gates) -> dict[str, str]:
     return {name: node for name, node in pods.nominations().items() if node}
 
 
-def test_without_a_nomination_the_rival_takes_the_room(
-    cache: Cache, gpu_nodes: Nodes, pods: Pods, surefoot: MakesSurefoot, scheduler: MakesScheduler
-) -> None:
-    """What the next test is about: without a controller the gang is broken by whoever comes first."""
-    gpu_nodes(2)
-    gpu_nodes.report(cache.settings)
-    served = surefoot(nodes=2)
-    pods.create(*members("train", len(RANKS)), pod(RIVAL))
-    scheduler(configuration(extender(served.url)))
-    pods.running(RIVAL)
-    eventually(
-        lambda: len([node for node in pods.nodes().values() if node]) == 2, "one member runs"
-    )
-    throughout(lambda: None in pods.nodes().values(), "the other has no room")
-
-
 def test_an_equal_rival_cannot_take_nominated_room(
-    pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler
+    cluster: Cluster, pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler
 ) -> None:
-    """It waits, though it was tried first and its one GPU was free; the gang runs where it was planned."""
+    """The gang is nominated and still gated, all GPUs are free, and the rival wants one of them: it
+    waits, and the gang runs where it was planned.
+    """
     surefoot = led(2)
-    planned = _nominated(pods, gates)
-    pods.create(pod(RIVAL))
     scheduler(configuration(extender(surefoot.url)))
+    with gates_stay(cluster, pods):
+        pods.create(*(gates(each) for each in members("train", len(RANKS))))
+        eventually(lambda: all(pods.nominations().values()), "all are nominated")
+        planned = pods.nominations()
+        pods.create(pod(RIVAL))
+        pods.refused(RIVAL)
+        assert not any(pods.nodes().values())
     assert pods.running(*RANKS) == planned
-    pods.refused(RIVAL)
     assert pods.nodes()[RIVAL] is None
 
 
