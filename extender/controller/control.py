@@ -5,7 +5,7 @@ the planning loop with what carries its plans out, the signs to the outside, and
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from extender.controller.planning.scene import Scene
 from extender.controller.planning.witness import Witness
 from extender.controller.publisher import Publisher
 from extender.controller.pulse import Pulse
+from extender.controller.signs.breakers import RuledBreakers
 from extender.controller.signs.events import Target
 from extender.controller.signs.metrics import SignFigures
 from extender.controller.signs.signs import Signs
@@ -38,14 +39,12 @@ from extender.kube.lease import LeaseSettings
 from extender.kube.reflector import Handler, Reflector
 from extender.kube.settings import KubeSettings
 from extender.kube.status import Timing
-from extender.store import render
 from extender.store.connect import StoreSettings
 from extender.store.picture import Changed
 from extender.store.reader import Reader
-from extender.store.schema import Kind
 from extender.store.writer import Writer
 from scoring.gangs.rules import GangRules
-from scoring.model import Breaker, Fleet, GangKey
+from scoring.model import Fleet, GangKey
 from scoring.policy import DEFAULT, Policy
 
 
@@ -102,7 +101,7 @@ class Controller:
             view=self.view,
             kube=self._leads,
             cache=self._writer,
-            sink=self,
+            sink=RuledBreakers(self._wanted),
             home=_home(settings.lease),
             mode=settings.mode,
             unknown_nodes=settings.unknown_nodes,
@@ -175,11 +174,6 @@ class Controller:
             reflector.close()
         self._pages.close()
 
-    def stand(self, breakers: Mapping[str, Breaker], term: int) -> None:
-        """Want these words on pools, and no others; ends are Unix time."""
-        documents = {pool: render.document(each).encoded for pool, each in breakers.items()}
-        self._wanted.rule(Kind.BREAKER, documents, term)
-
     # --- parts -----------------------------------------------------------------------------------
 
     def _reflected(self) -> tuple[Source, ...]:
@@ -224,7 +218,8 @@ class Controller:
         return all(reflector.status.synced for reflector in self._reflectors())
 
     def _planned(self) -> Collection[GangKey]:
-        return self._planning.records.keys()
+        """As pods name them."""
+        return {pod.gang.key for gang in self.view.gangs() for pod in gang.pods[:1]}
 
     def _turned(self) -> None:
         self.view.changes.note(pods=True)

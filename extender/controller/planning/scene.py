@@ -25,6 +25,8 @@ class Look:
     """None: there was none."""
     changed: frozenset[NodeName]
     """The nodes that may differ between them."""
+    anew: bool
+    """Whether the cache was read anew, so that any node may differ."""
 
 
 class Scene:
@@ -74,7 +76,7 @@ class Scene:
             names = frozenset(changed | moved | picture.due(before, fleet))
             self._last = found = picture.advanced(before, fleet, names)
         self._held = held
-        return Look(picture=found, before=before, changed=names)
+        return Look(picture=found, before=before, changed=names, anew=everything or before is None)
 
 
 def _named(known: tuple[Allocation, ...], held: tuple[Allocation, ...]) -> tuple[Allocation, ...]:

@@ -32,7 +32,7 @@ class Witness:
 
     def looked(self, look: Look) -> None:
         """The fleet is like this now."""
-        self._signs.on_fleet(look.before, look.picture, look.changed)
+        self._signs.on_fleet(look.before, look.picture, None if look.anew else look.changed)
 
     def succeeded(self, term: int | None) -> None:
         """The term in which this process leads is another now; None: it leads in none."""
