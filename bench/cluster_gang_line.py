@@ -40,7 +40,9 @@ def measured(
 
 def line(members: int, found: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
     """Medians over the rounds; null for what was not measured."""
-    medians = {name: statistics.median(run.took_s for run in runs) for name, runs in found.items()}
+    medians = {
+        name: statistics.median(run.took_s for run in runs) for name, runs in found.items() if runs
+    }
     ours, theirs = medians.get("surefoot"), medians.get("none_all")
     return {
         "bench": "gang-cluster",
