@@ -43,7 +43,7 @@ from extender.store.connect import StoreSettings
 from extender.store.picture import Changed
 from extender.store.reader import Reader
 from extender.store.writer import Writer
-from scoring.gangs.rules import GangRules
+from scoring.gangs.rules import GangRules, Hold
 from scoring.model import Fleet, GangKey
 from scoring.policy import DEFAULT, Policy
 
@@ -218,8 +218,8 @@ class Controller:
         return all(reflector.status.synced for reflector in self._reflectors())
 
     def _planned(self) -> Collection[GangKey]:
-        """As pods name them."""
-        return {pod.gang.key for gang in self.view.gangs() for pod in gang.pods[:1]}
+        """Those whose members nobody else wakes, as pods name them."""
+        return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold is Hold.REQUIRE}
 
     def _turned(self) -> None:
         self.view.changes.note(pods=True)
