@@ -104,7 +104,9 @@ def _wakes(pending: list[GangPod], record: GangPlan, now_s: float) -> Iterator[S
     for pod in pending:
         if record.seat(pod.member.uid) is None or pod.gated or not pod.refused:
             continue
-        if pod.woken_s is None or now_s - pod.woken_s >= max(
-            WAKE_AFTER_S, pod.woken_s - record.since_s
+        woken_s = pod.woken_s
+        # A time ahead of us is another clock's, and says nothing.
+        if woken_s is None or not 0 <= now_s - woken_s < max(
+            WAKE_AFTER_S, woken_s - record.since_s
         ):
             yield Step(verb=Verb.WAKE, pod=pod)
