@@ -53,10 +53,12 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
     Gates are lifted when every nomination of the gang is observed, so that the members are bound in
     one burst or wait together.
     """
-    pending = [pod for pod in gang.members if pod.member.bound is None]
     if gang.hold is Hold.OFF:
         # Its group says that it is no gang, so nothing is worth waiting for.
-        return tuple(Step(verb=Verb.LIFT, pod=pod) for pod in pending if pod.gated)
+        return tuple(Step(verb=Verb.LIFT, pod=pod) for pod in gang.members if pod.gated)
+    if gang.pending is None and record.state is GangState.RUNNING:
+        return ()
+    pending = [pod for pod in gang.members if pod.member.bound is None]
     nominations = tuple(_nominations(gang, pending, record))
     if nominations:
         return nominations
