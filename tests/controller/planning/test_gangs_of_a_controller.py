@@ -220,7 +220,7 @@ def test_another_goes_on_where_the_last_leader_ended(town: Town) -> None:
     first = town.begin()
     nodes = town.let_go(*keys)
     town.says(lambda record: bool(record.lack), "waits")
-    before = {key: record for key, record in town.fleet.plans.items()}
+    before = dict(town.fleet.plans)
     count = len(town.writes())
     town.begin()
     first.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from kubes import ApiServer
 from papers import node_paper
 from replicas import samples
 from servers import eventually
-from test_controller import page
 from writes import Write
 
 from extender.controller.control import Controller, ControlSettings
@@ -192,7 +192,12 @@ class Town:
 
 def figure(of: Controller, name: str) -> float:
     """One of its metrics."""
-    return samples(page(of.address, "/metrics")[1])[name]
+    connection = http.client.HTTPConnection(of.address, timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        return samples(connection.getresponse().read().decode())[name]
+    finally:
+        connection.close()
 
 
 @pytest.fixture
