@@ -96,7 +96,11 @@ def test_a_pod_has_one_write_on_its_way(desk: Desk) -> None:
     """What else is to be written waits for the next round."""
     desk.put("a")
     release = threading.Event()
-    desk.api.heeding = lambda _: release.wait(60) and None
+
+    def hold(_: Call) -> None:
+        release.wait(60)
+
+    desk.api.heeding = hold
     seen = desk.seen("a")
     desk.nominate(seen, seen)
     desk.actor.act([Step(verb=Verb.LIFT, pod=seen)])

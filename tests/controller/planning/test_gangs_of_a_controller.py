@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 
 import pytest
 from kubes import ApiServer, Call
@@ -106,12 +107,13 @@ def test_a_plan_that_proceeds_is_not_made_again(town: Town) -> None:
     before = figure(controller, "surefoot_gang_plans_total")
     keys.append(town.member("train-3", size=4, gpus=4))
     town.let_go(*keys)
+
+    def knows(count: int) -> bool:
+        return sum(map(len, town.fleet.allocations.values())) == count
+
     for number, key in enumerate(keys):
         town.bind(key)
-        eventually(
-            lambda n=number + 1: sum(map(len, town.fleet.allocations.values())) == n,
-            "the cache knows",
-        )
+        eventually(partial(knows, number + 1), "the cache knows")
     town.says(lambda record: record.state is GangState.RUNNING)
     assert figure(controller, "surefoot_gang_plans_total") - before == 1
 
@@ -151,8 +153,12 @@ def test_pods_at_our_gate_without_a_gang_are_let_go(town: Town) -> None:
     unplanned = town.pod("unplanned", labels={"scheduling.x-k8s.io/pod-group": "torch"})
     town.nodes("n0")
     town.begin()
+
+    def is_free(key: str) -> bool:
+        return not town.gates(key)
+
     for key in (alone, unplanned):
-        eventually(lambda key=key: town.gates(key) == [], f"{key} is let go", within_s=30)
+        eventually(partial(is_free, key), f"{key} is let go", within_s=30)
     rest = ["kueue.x-k8s.io/admission", "team.dev/later"]
     eventually(lambda: town.gates(queued) == rest, "our gate alone is lifted")
 

@@ -22,7 +22,7 @@ RECORD = members.record(TRAIN, GangState.PLANNED, "n0", "n1")
 
 def taken(wanted: Wanted) -> dict[tuple[Kind, str], object]:
     """What is to be written now, as it is read back; None: removed."""
-    found = {
+    found: dict[tuple[Kind, str], object] = {
         (wish.kind, wish.id): wish.document and documents.decode(wish.kind, wish.id, wish.document)
         for wish in wanted.take(100)
     }

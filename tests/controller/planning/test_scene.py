@@ -19,10 +19,10 @@ SICK = {0: (Cause(id="xid.79", state=Health.RESET_REQUIRED),)}
 Held = Mapping[NodeName, tuple[Allocation, ...]]
 
 
-def nodes(*sick: NodeName, **more: float) -> Fleet:
+def nodes(*sick: NodeName, now_s: float = NOW_S) -> Fleet:
     """Three nodes, some of them with a bad GPU."""
     made = [dgx_h100(name=name, causes=SICK if name in sick else {}) for name in (N0, N1, N2)]
-    return replace(fleet(*made), **more)
+    return replace(fleet(*made), now_s=now_s)
 
 
 def holds(
@@ -57,7 +57,9 @@ def test_there_is_nothing_to_see_before_the_cache_spoke() -> None:
     assert made.look({}) is None
     made.hear(nodes(), None)
     found = looked(made, {})
-    assert (found.before, found.anew, found.changed) == (None, True, {N0, N1, N2})
+    assert found.before is None
+    assert found.anew
+    assert found.changed == {N0, N1, N2}
 
 
 def test_a_second_look_sees_nothing_new(scene: Scene) -> None:
