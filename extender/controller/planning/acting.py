@@ -2,7 +2,8 @@
 
 What fails is not repeated here: the next round derives it again from what is observed then. A pod
 whose write was refused is left alone until it changes, or for a growing while; one that is evicted,
-too, since no answer shows what becomes of it.
+too, since no answer shows what becomes of it. A write that waits for its turn is not begun once the
+plan that it belongs to stands no more.
 """
 
 from __future__ import annotations
@@ -67,7 +68,12 @@ class _Task:
     pod: str
     """Its name, for people."""
     verb: Verb
-    write: Write
+    of: Step | GatedPod
+
+    def write(self, now_s: float) -> Write:
+        """The request."""
+        of = self.of
+        return writes.write(of, now_s) if isinstance(of, Step) else writes.release(of)
 
 
 @dataclass(slots=True)
@@ -98,56 +104,48 @@ class Actor:
         self._unix = unix
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="surefoot-act")
         self._lock = threading.Lock()
+        self._agenda: dict[PodUid, _Task] = {}
+        """What is to be done as it was said last, done or not."""
         self._busy: set[PodUid] = set()
+        """Pods of which a write is on its way, or waits for a thread."""
         self._trouble: dict[PodUid, _Trouble] = {}
         self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
-    def act(self, steps: Iterable[Step]) -> None:
-        """Begin what can be begun of `steps`."""
-        for step in steps:
-            pod, member = step.pod, step.pod.member
-            self._begin(
-                _Task(
-                    uid=member.uid,
-                    version=pod.version,
-                    pod=f"{pod.namespace}/{member.name}",
-                    verb=step.verb,
-                    write=writes.write(step, self._unix()),
-                )
-            )
-
-    def release(self, strays: Iterable[GatedPod]) -> None:
-        """Lift our gate from pods that no plan will ever lift it from."""
-        for pod in strays:
-            self._begin(
-                _Task(
-                    uid=pod.uid,
-                    version=pod.version,
-                    pod=f"{pod.namespace}/{pod.name}",
-                    verb=Verb.LIFT,
-                    write=writes.release(pod),
-                )
-            )
+    def act(self, steps: Iterable[Step], strays: Iterable[GatedPod] = ()) -> None:
+        """Begin these, and lift our gate from `strays`, which no plan will ever lift it from. What was
+        to be done before, and is not among them any more, is not begun.
+        """
+        tasks = (*map(_step, steps), *map(_stray, strays))
+        with self._lock:
+            self._agenda = {task.uid: task for task in tasks}
+            free = [
+                uid
+                for uid, task in self._agenda.items()
+                if uid not in self._busy and not self._rests(task)
+            ]
+            self._busy.update(free)
+        for uid in free:
+            self._pool.submit(self._carry_out, uid)
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is on its way."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _begin(self, task: _Task) -> None:
-        with self._lock:
-            trouble = self._trouble.get(task.uid)
-            resting = (
-                trouble is not None
-                and trouble.version == task.version
-                and self._clock() < trouble.until_s
-            )
-            if task.uid in self._busy or resting:
-                return
-            self._busy.add(task.uid)
-        self._pool.submit(self._carry_out, task)
+    def _rests(self, task: _Task) -> bool:
+        trouble = self._trouble.get(task.uid)
+        return (
+            trouble is not None
+            and trouble.version == task.version
+            and self._clock() < trouble.until_s
+        )
 
-    def _carry_out(self, task: _Task) -> None:
+    def _carry_out(self, uid: PodUid) -> None:
+        with self._lock:
+            task = self._agenda.get(uid)
+            if task is None:
+                self._busy.discard(uid)
+                return
         ending, answer = self._sent(task)
         with self._lock:
             # Under the lock: whoever acts on the answer must not find the pod busy still.
@@ -156,17 +154,18 @@ class Actor:
                     self._done(answer)
             except Exception:  # noqa: BLE001 - the write is done, and a watch tells of it too
                 _log.exception("answer_not_taken", pod=task.pod)
-            self._busy.discard(task.uid)
+            self._busy.discard(uid)
             self.endings[task.verb, ending] += 1
             if answer is not None:
-                self._trouble.pop(task.uid, None)
+                self._trouble.pop(uid, None)
             else:
-                self._note(task.uid, task.version)
+                self._note(uid, task.version)
 
     def _sent(self, task: _Task) -> tuple[Ending, bytes | None]:
         """How it ended, and the pod as it is then; None: that shows in a watch alone, if at all."""
-        write, ending, answer = task.write, Ending.DONE, None
+        ending, answer = Ending.DONE, None
         try:
+            write = task.write(self._unix())
             if write.kind is None:
                 self._server.create(write.path, write.body)
             else:
@@ -196,3 +195,24 @@ class Actor:
             self._trouble = {
                 uid: each for uid, each in self._trouble.items() if now_s < each.until_s + FORGET_S
             }
+
+
+def _step(step: Step) -> _Task:
+    pod, member = step.pod, step.pod.member
+    return _Task(
+        uid=member.uid,
+        version=pod.version,
+        pod=f"{pod.namespace}/{member.name}",
+        verb=step.verb,
+        of=step,
+    )
+
+
+def _stray(pod: GatedPod) -> _Task:
+    return _Task(
+        uid=pod.uid,
+        version=pod.version,
+        pod=f"{pod.namespace}/{pod.name}",
+        verb=Verb.LIFT,
+        of=pod,
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +28,7 @@ from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
-from scoring.gangs.steps import overdue, steps
+from scoring.gangs.steps import Step, overdue, steps
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
@@ -173,11 +173,14 @@ class Planning:
         self._heed(gangs)
         self._record(gangs, self._outcomes(gangs, look), term)
         if self._acts:
-            for gang in gangs:
-                if record := self._records.get(gang.key):
-                    self._actor.act(steps(gang, record, self._rules, self._unix()))
-            self._actor.release(self._view.strays())
+            self._actor.act(self._steps(gangs), self._view.strays())
         self._count(gangs)
+
+    def _steps(self, gangs: Sequence[Gathered]) -> Iterator[Step]:
+        now_s = self._unix()
+        for gang in gangs:
+            if record := self._records.get(gang.key):
+                yield from steps(gang, record, self._rules, now_s)
 
     def _gangs(self) -> Sequence[Gathered]:
         """What is planned. Where nobody acts on plans, they bind nobody either."""
@@ -194,6 +197,7 @@ class Planning:
         self._records, self._recorded = {}, {}
         self.tally.overdue = 0
         self._witness.succeeded(term)
+        self._actor.act(())
         if term is None or look is None:
             return
         fleet = look.picture.fleet
