@@ -23,7 +23,7 @@ from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.witness import Witness
 from extender.kube.fence import Fence
-from scoring.gangs import planning, recording
+from scoring.gangs import planning, recording, seats
 from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
@@ -230,7 +230,7 @@ class Planning:
                 continue
             if record.lack or any(seat.node is None for seat in record.seats.values()):
                 fickle = True
-            if any(not seat.bound and seat.node in look.changed for seat in record.seats.values()):
+            if not seats.stand(gang, record, look.picture, look.changed):
                 return True
         late = self._clock() - self._planned_s >= REPLAN_S
         return fickle and (self._due or late or bool(look.changed))
