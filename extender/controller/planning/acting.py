@@ -28,6 +28,8 @@ from scoring.model import PodUid
 THREADS: Final = 8
 FIRST_PAUSE_S: Final = 0.2
 LAST_PAUSE_S: Final = 30.0
+SEEN_S: Final = 5.0
+"""How long a pod may be seen as it was before a write that came through."""
 _CHANGED: Final = frozenset({404, 409, 422})
 """Answers which tell that the pod is not what it was looked at as."""
 
@@ -67,9 +69,11 @@ class _Task:
     write: Write
 
 
-@dataclass(slots=True)
-class _Trouble:
-    """A pod whose last write failed."""
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A pod that was written to. As long as it is seen as it was before, that write is not repeated:
+    who asks for it again looked before it was done, or it failed.
+    """
 
     version: str
     until_s: float
@@ -96,7 +100,7 @@ class Actor:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="surefoot-act")
         self._lock = threading.Lock()
         self._busy: set[PodUid] = set()
-        self._trouble: dict[PodUid, _Trouble] = {}
+        self._resting: dict[PodUid, _Rest] = {}
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
     def act(self, steps: Iterable[Step]) -> None:
@@ -132,9 +136,9 @@ class Actor:
         return len(self._busy)
 
     def forget(self, alive: Callable[[PodUid], bool]) -> None:
-        """Forget the troubles of pods that are no more."""
+        """Forget the pods that are no more."""
         with self._lock:
-            self._trouble = {uid: each for uid, each in self._trouble.items() if alive(uid)}
+            self._resting = {uid: each for uid, each in self._resting.items() if alive(uid)}
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is on its way."""
@@ -142,11 +146,9 @@ class Actor:
 
     def _begin(self, task: _Task) -> None:
         with self._lock:
-            trouble = self._trouble.get(task.uid)
+            rest = self._resting.get(task.uid)
             resting = (
-                trouble is not None
-                and trouble.version == task.version
-                and self._clock() < trouble.until_s
+                rest is not None and rest.version == task.version and self._clock() < rest.until_s
             )
             if task.uid in self._busy or resting:
                 return
@@ -161,10 +163,7 @@ class Actor:
             with self._lock:
                 self._busy.discard(task.uid)
                 self.endings[task.verb, ending] += 1
-                if ending is Ending.DONE:
-                    self._trouble.pop(task.uid, None)
-                else:
-                    self._note(task.uid, task.version)
+                self._note(task.uid, task.version, done=ending is Ending.DONE)
 
     def _write(self, task: _Task) -> Ending:
         write = task.write
@@ -188,8 +187,10 @@ class Actor:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
         return Ending.FAILED
 
-    def _note(self, uid: PodUid, version: str) -> None:
-        known = self._trouble.get(uid)
+    def _note(self, uid: PodUid, version: str, *, done: bool) -> None:
+        known = self._resting.get(uid)
         again = known is not None and known.version == version
         pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
-        self._trouble[uid] = _Trouble(version, self._clock() + pause_s, pause_s)
+        if done:
+            pause_s = SEEN_S
+        self._resting[uid] = _Rest(version, self._clock() + pause_s, pause_s)

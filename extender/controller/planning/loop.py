@@ -129,7 +129,7 @@ class Planning:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if self._view.changes.wait(TICK_S):
+            if self._view.changes.wait(self._pause_s()):
                 self._stop.wait(COALESCE_S)
             try:
                 self.round()
@@ -138,6 +138,11 @@ class Planning:
                 self.tally.problem = f"{type(error).__name__}: {error}"
                 self._due = True
                 self._stop.wait(TICK_S)
+
+    def _pause_s(self) -> float:
+        """Until the next round, unless something changes: a plan that is due is made once it may be."""
+        rest_s = self._rest_until_s - self._clock()
+        return min(TICK_S, rest_s) if self._due and rest_s > 0 else TICK_S
 
     def round(self) -> None:
         """Look, and while leading plan if that is due, and begin the writes that are next."""
@@ -186,13 +191,16 @@ class Planning:
         _log.info("leads", term=term, gangs=len(self._records))
 
     def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
-        """Fresh plans, where they are due."""
-        if not self._is_due(gangs, look):
-            return {}
+        """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
+        whose pods come one by one is not planned each time.
+        """
+        unready = planning.unready(gangs)
+        if not self._is_due([gang for gang in gangs if gang.key not in unready], look):
+            return unready
         began_s = self._clock()
         if began_s < self._rest_until_s:
             self._due = True
-            return {}
+            return unready
         site = Site(
             rooms=self._view.rooms(),
             claims=tuple(self._view.claims()),
