@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from extender.controller import projection
 from extender.controller.cluster import places, refusals, shapes, sizes
 from extender.controller.cluster.selections import selection
@@ -10,14 +12,11 @@ from extender.controller.cluster.values import GatedPod, Kept, Load, RefusedPod
 from extender.controller.objects import FINISHED
 from extender.controller.projection import ProjectionError
 from extender.wire import asks
-from scoring.gangs.rules import GATE, ON_SHORTFALL, GangRules, Hold, OnShortfall
+from scoring.gangs.rules import GATE, ON_SHORTFALL, WAKE, GangRules, Hold, OnShortfall
 from scoring.gangs.values import GangPod, Owner
 from scoring.model import Ask, NodeName, ResourceKind
 from scoring.planning.values import Claim, Member, Shape
 from scoring.policy import Policy
-
-WAKE = "surefoot.dev/wake"
-"""The annotation that is touched to wake a pod."""
 
 _NO_SPEC, _NO_STATUS = shapes.Spec(), shapes.Status()
 _SHORTFALLS = {each.value: each for each in OnShortfall}
@@ -103,6 +102,7 @@ class PodReader:
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
             refused=asks.refusal(status) is not None,
+            woken_s=_moment_s(facts.annotations.get(WAKE, "")),
         )
 
     def _shape(self, spec: shapes.Spec, ask: Ask) -> Shape:
@@ -168,6 +168,15 @@ def _owner(metadata: shapes.Metadata) -> Owner | None:
         ),
         None,
     )
+
+
+def _moment_s(text: str) -> float | None:
+    """Unix time of what somebody wrote as a moment; None: it names none, with its zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo else None
 
 
 def _created_s(metadata: shapes.Metadata) -> float:
