@@ -114,9 +114,7 @@ class Controller:
             view=self.view,
             ledger=Ledger(self._wanted),
             actor=self._actor,
-            witness=Witness(
-                self._signs, settings.rules, lambda: [gang.key for gang in self.view.gangs()]
-            ),
+            witness=Witness(self._signs, lambda: [gang.key for gang in self.view.gangs()]),
             rules=settings.rules,
             fence=self._fence,
             ready=self._synced,

@@ -16,6 +16,8 @@ TICK_S: Final = 0.1
 LIFE_S: Final = 5.0
 """How often the sign of life is renewed: readers take a leader of whom they heard nothing for a
 minute for gone."""
+AGAIN_S: Final = 1.0
+"""... and when it is tried again after the cache took it not."""
 
 _log = structlog.get_logger("surefoot.controller")
 
@@ -44,7 +46,10 @@ class Pulse:
         self._cache = cache
         self._term = term
         self._outranked = outranked
+        self._lived: int | None = None
+        """The term of the last sign of life."""
         self._life_s = 0.0
+        """When the next is due."""
         self._problem = ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-pulse", daemon=True)
@@ -66,27 +71,29 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._stop.wait(TICK_S):
-            try:
-                self._beat()
-            except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
-                self._fail(f"{type(error).__name__}: {error}", surprise=True)
-            else:
-                self._problem = ""
+            for beat in (self._live, self._signs.tick):
+                try:
+                    beat()
+                except Exception as error:  # noqa: BLE001 - neither must stop the other
+                    self._fail(f"{type(error).__name__}: {error}", surprise=True)
 
-    def _beat(self) -> None:
-        self._signs.tick()
+    def _live(self) -> None:
+        """Leave the sign of life, if it is time."""
         term, now_s = self._term(), time.monotonic()
+        if term == self._lived and now_s < self._life_s:
+            return
+        self._lived, self._life_s = term, now_s + LIFE_S
         if term is None:
-            self._life_s = 0.0
-        elif now_s >= self._life_s:
-            self._life_s = now_s + LIFE_S
-            try:
-                self._cache.lead(term=term)
-            except FencedError as error:
-                self._outranked(error.highest)
-            except StoreError as error:
-                self._life_s = now_s + 1.0
-                self._fail(str(error))
+            return
+        try:
+            self._cache.lead(term=term)
+        except FencedError as error:
+            self._outranked(error.highest)
+        except StoreError as error:
+            self._life_s = now_s + AGAIN_S
+            self._fail(str(error))
+        else:
+            self._problem = ""
 
     def _fail(self, problem: str, *, surprise: bool = False) -> None:
         if problem != self._problem:

@@ -53,10 +53,12 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
     Gates are lifted when every nomination of the gang is observed, so that the members are bound in
     one burst or wait together.
     """
-    pending = [pod for pod in gang.members if pod.member.bound is None]
     if gang.hold is Hold.OFF:
         # Its group says that it is no gang, so nothing is worth waiting for.
-        return tuple(Step(verb=Verb.LIFT, pod=pod) for pod in pending if pod.gated)
+        return tuple(Step(verb=Verb.LIFT, pod=pod) for pod in gang.members if pod.gated)
+    if gang.pending is None and record.state is GangState.RUNNING:
+        return ()
+    pending = [pod for pod in gang.members if pod.member.bound is None]
     nominations = tuple(_nominations(gang, pending, record))
     if nominations:
         return nominations
@@ -104,7 +106,9 @@ def _wakes(pending: list[GangPod], record: GangPlan, now_s: float) -> Iterator[S
     for pod in pending:
         if record.seat(pod.member.uid) is None or pod.gated or not pod.refused:
             continue
-        if pod.woken_s is None or now_s - pod.woken_s >= max(
-            WAKE_AFTER_S, pod.woken_s - record.since_s
+        woken_s = pod.woken_s
+        # A time ahead of us is another clock's, and says nothing.
+        if woken_s is None or not 0 <= now_s - woken_s < max(
+            WAKE_AFTER_S, woken_s - record.since_s
         ):
             yield Step(verb=Verb.WAKE, pod=pod)

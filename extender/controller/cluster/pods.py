@@ -102,7 +102,7 @@ class PodReader:
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
             refused=asks.refusal(status) is not None,
-            woken_s=_moment_s(facts.annotations.get(WAKE, "")),
+            woken_s=_woken_s(metadata),
         )
 
     def _shape(self, spec: shapes.Spec, ask: Ask) -> Shape:
@@ -170,10 +170,10 @@ def _owner(metadata: shapes.Metadata) -> Owner | None:
     )
 
 
-def _moment_s(text: str) -> float | None:
-    """Unix time of what somebody wrote as a moment; None: it names none, with its zone."""
+def _woken_s(metadata: shapes.Metadata) -> float | None:
+    """When the pod was woken last; None: never, or nobody can read when."""
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat((metadata.annotations or {}).get(WAKE) or "")
     except ValueError:
         return None
     return found.timestamp() if found.tzinfo else None

@@ -1,7 +1,8 @@
 """The threads that carry steps out, one write at a time to each pod.
 
 What fails is not repeated here: the next round derives it again from what is observed then. A pod
-whose write was refused is left alone until it changes, or for a growing while.
+whose write was refused is left alone until it changes, or for a growing while; one that is evicted,
+too, since no answer shows what becomes of it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ FIRST_PAUSE_S: Final = 0.2
 LAST_PAUSE_S: Final = 30.0
 SEEN_S: Final = 5.0
 """How long a pod may be seen as it was before a write that came through."""
+FORGET_S: Final = 60.0
+"""How long after its pause a pod is remembered: who still wants the write tries it sooner."""
 _CHANGED: Final = frozenset({404, 409, 422})
 """Answers which tell that the pod is not what it was looked at as."""
 
@@ -69,10 +72,10 @@ class _Task:
     write: Write
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """A pod that was written to. As long as it is seen as it was before, that write is not repeated:
-    who asks for it again looked before it was done, or it failed.
+@dataclass(slots=True)
+class _Written:
+    """A pod that was written to. As long as it is seen as it was before, nothing more is: who asks for
+    it looked before that write was done, or the write failed.
     """
 
     version: str
@@ -92,7 +95,7 @@ class Actor:
         unix: Callable[[], float] = time.time,
         threads: int = THREADS,
     ) -> None:
-        """`done` takes each pod as the server answered it, on one of the threads."""
+        """`done` takes each pod as the server answered it, on one of the threads, one at a time."""
         self._server = server
         self._done = done
         self._clock = clock
@@ -100,7 +103,8 @@ class Actor:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="surefoot-act")
         self._lock = threading.Lock()
         self._busy: set[PodUid] = set()
-        self._resting: dict[PodUid, _Rest] = {}
+        self._written: dict[PodUid, _Written] = {}
+        self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
     def act(self, steps: Iterable[Step]) -> None:
@@ -130,25 +134,15 @@ class Actor:
                 )
             )
 
-    @property
-    def busy(self) -> int:
-        """How many writes are on their way."""
-        return len(self._busy)
-
-    def forget(self, alive: Callable[[PodUid], bool]) -> None:
-        """Forget the pods that are no more."""
-        with self._lock:
-            self._resting = {uid: each for uid, each in self._resting.items() if alive(uid)}
-
     def close(self) -> None:
         """Begin nothing more, and wait for what is on its way."""
         self._pool.shutdown(cancel_futures=True)
 
     def _begin(self, task: _Task) -> None:
         with self._lock:
-            rest = self._resting.get(task.uid)
+            last = self._written.get(task.uid)
             resting = (
-                rest is not None and rest.version == task.version and self._clock() < rest.until_s
+                last is not None and last.version == task.version and self._clock() < last.until_s
             )
             if task.uid in self._busy or resting:
                 return
@@ -156,41 +150,49 @@ class Actor:
         self._pool.submit(self._carry_out, task)
 
     def _carry_out(self, task: _Task) -> None:
-        ending = Ending.FAILED
-        try:
-            ending = self._write(task)
-        finally:
-            with self._lock:
-                self._busy.discard(task.uid)
-                self.endings[task.verb, ending] += 1
-                self._note(task.uid, task.version, done=ending is Ending.DONE)
+        ending, answer = self._sent(task)
+        with self._lock:
+            # Under the lock: whoever acts on the answer must not find the pod busy still.
+            try:
+                if answer is not None:
+                    self._done(answer)
+            except Exception:  # noqa: BLE001 - the write is done, and a watch tells of it too
+                _log.exception("answer_not_taken", pod=task.pod)
+            self._busy.discard(task.uid)
+            self.endings[task.verb, ending] += 1
+            self._note(task.uid, task.version, done=answer is not None)
 
-    def _write(self, task: _Task) -> Ending:
-        write = task.write
+    def _sent(self, task: _Task) -> tuple[Ending, bytes | None]:
+        """How it ended, and the pod as it is then; None: that shows in a watch alone, if at all."""
+        write, ending, answer = task.write, Ending.DONE, None
         try:
             if write.kind is None:
                 self._server.create(write.path, write.body)
-                return Ending.DONE
-            answer = self._server.patch(write.path, write.body, kind=write.kind)
+            else:
+                answer = self._server.patch(write.path, write.body, kind=write.kind)
         except FencedError:
-            return Ending.FENCED
+            ending = Ending.FENCED
         except RefusedError as error:
-            return Ending.CHANGED if error.status in _CHANGED else self._failed(task, error)
+            changed = error.status in _CHANGED
+            ending = Ending.CHANGED if changed else self._failed(task, error)
         except KubeError as error:
-            return self._failed(task, error)
+            ending = self._failed(task, error)
         except Exception as error:  # noqa: BLE001 - one pod must never stop the others
-            return self._failed(task, error)
-        self._done(answer)
-        return Ending.DONE
+            ending = self._failed(task, error)
+        return ending, answer
 
     def _failed(self, task: _Task, error: Exception) -> Ending:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
         return Ending.FAILED
 
     def _note(self, uid: PodUid, version: str, *, done: bool) -> None:
-        known = self._resting.get(uid)
+        now_s, known = self._clock(), self._written.get(uid)
         again = known is not None and known.version == version
         pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
-        if done:
-            pause_s = SEEN_S
-        self._resting[uid] = _Rest(version, self._clock() + pause_s, pause_s)
+        pause_s = SEEN_S if done else pause_s
+        self._written[uid] = _Written(version, now_s + pause_s, pause_s)
+        if now_s >= self._forget_s:
+            self._forget_s = now_s + FORGET_S
+            self._written = {
+                uid: each for uid, each in self._written.items() if now_s < each.until_s + FORGET_S
+            }

@@ -3,7 +3,7 @@
 A round looks at everything once: it plans anew if anything might make another plan, tells the cache,
 and begins the writes that each gang needs next. It costs a fresh plan only when the standing ones do
 not hold good, or a gang waits and the cluster changed. A plan that proceeds as planned is not made
-again for each pod that is bound.
+again for each pod that is bound, and gangs of which nothing is new cost next to nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.witness import Witness
 from extender.kube.fence import Fence
-from scoring.gangs import planning, recording, seats
+from scoring.gangs import planning, recording, settling
 from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
@@ -95,11 +95,17 @@ class Planning:
         self._clock = clock
         self._unix = unix
         self._term: int | None = None
-        self._records: dict[GangKey, GangPlan] = {}
+        self._records: Mapping[GangKey, GangPlan] = {}
         self._said = False
-        """Whether the cache was told anything in this term."""
+        """Whether the cache was told of the records as they are."""
+        self._recorded: Mapping[GangKey, Gathered] = {}
+        """The gangs as the records have them."""
+        self._owed = True
+        """Whether a plan must be made, as soon as that may be: it was due, and put off."""
         self._due = True
-        """Whether something changed that may make another plan, since the last one."""
+        """Whether something changed since the last plan that may give room to gangs that wait."""
+        self._hushed: tuple[Sequence[Gathered], Sequence[Gathered]] = ((), ())
+        """The gangs of the view, and what is planned of them where nobody acts on plans."""
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
@@ -129,20 +135,22 @@ class Planning:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if self._view.changes.wait(self._pause_s()):
+            if self._view.changes.wait(self._patience_s()):
                 self._stop.wait(COALESCE_S)
             try:
                 self.round()
             except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
                 _log.exception("planning_failed")
                 self.tally.problem = f"{type(error).__name__}: {error}"
-                self._due = True
+                self._owed = True
                 self._stop.wait(TICK_S)
+            else:
+                self.tally.problem = None
 
-    def _pause_s(self) -> float:
-        """Until the next round, unless something changes: a plan that is due is made once it may be."""
-        rest_s = self._rest_until_s - self._clock()
-        return min(TICK_S, rest_s) if self._due and rest_s > 0 else TICK_S
+    def _patience_s(self) -> float:
+        """How long to wait for a change: not beyond the moment at which an owed plan may be made."""
+        rest_s = self._rest_until_s - self._clock() if self._owed else 0.0
+        return min(TICK_S, rest_s) if rest_s > 0 else TICK_S
 
     def round(self) -> None:
         """Look, and while leading plan if that is due, and begin the writes that are next."""
@@ -162,22 +170,29 @@ class Planning:
         if term is None:
             return
         gangs = self._gangs()
+        self._heed(gangs)
         self._record(gangs, self._outcomes(gangs, look), term)
         if self._acts:
             for gang in gangs:
                 if record := self._records.get(gang.key):
                     self._actor.act(steps(gang, record, self._rules, self._unix()))
             self._actor.release(self._view.strays())
-        self._count()
+        self._count(gangs)
 
     def _gangs(self) -> Sequence[Gathered]:
         """What is planned. Where nobody acts on plans, they bind nobody either."""
         gangs = self._view.gangs()
-        return gangs if self._acts else [replace(gang, hold=Hold.OFF) for gang in gangs]
+        if self._acts:
+            return gangs
+        if self._hushed[0] is not gangs:
+            self._hushed = gangs, [replace(gang, hold=Hold.OFF) for gang in gangs]
+        return self._hushed[1]
 
     def _succeed(self, term: int | None, look: Look | None) -> None:
         """Go on with what the last leader left, or leave it to the next."""
-        self._term, self._due, self._records, self._said = term, True, {}, False
+        self._term, self._owed, self._said = term, True, False
+        self._records, self._recorded = {}, {}
+        self.tally.overdue = 0
         self._witness.succeeded(term)
         if term is None or look is None:
             return
@@ -190,16 +205,24 @@ class Planning:
         self._denials = Denials()
         _log.info("leads", term=term, gangs=len(self._records))
 
+    def _heed(self, gangs: Sequence[Gathered]) -> None:
+        """Notice the seats that kube-scheduler did not grant. What is planned without a node now is
+        planned anew.
+        """
+        before = self._denials.exclusions()
+        pending = [gang for gang in gangs if gang.pending is not None]
+        self._denials = self._denials.after(pending, self._records, self._unix())
+        self._owed |= bool(self._denials.exclusions() - before)
+
     def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
         unready = planning.unready(gangs)
-        if not self._is_due([gang for gang in gangs if gang.key not in unready], look):
-            return unready
+        whole = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
+        self._owed = self._is_due(whole, look)
         began_s = self._clock()
-        if began_s < self._rest_until_s:
-            self._due = True
+        if not self._owed or began_s < self._rest_until_s:
             return unready
         site = Site(
             rooms=self._view.rooms(),
@@ -208,7 +231,8 @@ class Planning:
         )
         found = planning.outcomes(look.picture, site, gangs, self._records, self._without)
         took_s = self._clock() - began_s
-        self._due, self._planned_s = False, began_s
+        self._owed = self._due = False
+        self._planned_s = began_s
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
         self.tally.plans += 1
         self.tally.plan_s += took_s
@@ -219,43 +243,74 @@ class Planning:
         """What would be left without pods of a lower priority."""
         return Rest(held=self._view.held(below), rooms=self._view.rooms(below))
 
-    def _is_due(self, gangs: Sequence[Gathered], look: Look) -> bool:
+    def _is_due(self, pending: Sequence[Gathered], look: Look) -> bool:
         """Whether another plan could come out."""
+        if self._owed or not pending:
+            return bool(pending)
         fickle = False
-        for gang in gangs:
+        for gang in pending:
             record = self._records.get(gang.key)
-            if record is None or not recording.holds_good(gang, record):
+            if record is None:
                 return True
-            if gang.pending is None:
-                continue
+            if self._recorded.get(gang.key) is not gang and not recording.holds_good(gang, record):
+                return True
             if record.lack or any(seat.node is None for seat in record.seats.values()):
                 fickle = True
-            if not seats.stand(gang, record, look.picture, look.changed):
-                return True
         late = self._clock() - self._planned_s >= REPLAN_S
-        return fickle and (self._due or late or bool(look.changed))
+        if fickle and (self._due or late or look.changed):
+            return True
+        return self._is_disturbed(pending, look)
+
+    def _is_disturbed(self, pending: Sequence[Gathered], look: Look) -> bool:
+        """Whether a node that a member is still to come to is not what it was planned as."""
+        if not look.changed:
+            return False
+        seats = {
+            self._records[gang.key].seat(pod.member.uid)
+            for gang in pending
+            for pod in gang.members
+            if pod.member.bound is None
+        }
+        names = [name for name in look.changed if name in seats]
+        settlers = {
+            uid
+            for record in (self._records.values() if names else ())
+            for uid, seat in record.seats.items()
+            if seat.node in look.changed
+        }
+        return settling.disturbed(look.before, look.picture, names, settlers)
 
     def _record(
         self, gangs: Sequence[Gathered], outcomes: Mapping[GangKey, Outcome], term: int
     ) -> None:
         before, now_s = self._records, self._unix()
-        self._records = {}
-        self._denials = self._denials.after(gangs, before, now_s)
+        records: dict[GangKey, GangPlan] = {}
         for gang in gangs:
             old, outcome = before.get(gang.key), outcomes.get(gang.key)
+            if old and outcome is None and self._recorded.get(gang.key) is gang:
+                records[gang.key] = old
+                continue
             known = old is not None and old.uid == gang.uid
             if outcome is None and not known and gang.pending is not None:
                 continue  # its first plan is yet to be made
             new = recording.record(gang, outcome, old, term=term, now_s=now_s)
-            self._records[gang.key] = new
+            records[gang.key] = new
             self._witness.planned(gang, old, new)
-            self._witness.lasts(gang, new, now_s)
-        if self._records != before or not self._said:
+        # At once: others read them, and a round that fails must not leave half of them.
+        self._records = records
+        self._recorded = {gang.key: gang for gang in gangs if gang.key in records}
+        self._said &= records == before
+        if not self._said:
+            self._ledger.keep(gangs, records, term)
             self._said = True
-            self._ledger.keep(gangs, self._records, term)
 
-    def _count(self) -> None:
+    def _count(self, gangs: Sequence[Gathered]) -> None:
         self.tally.rounds += 1
-        self.tally.problem = None
-        now_s, records = self._unix(), self._records.values()
-        self.tally.overdue = sum(overdue(record, self._rules, now_s) for record in records)
+        now_s, records = self._unix(), self._records
+        late = [
+            (gang, record)
+            for gang in gangs
+            if (record := records.get(gang.key)) and overdue(record, self._rules, now_s)
+        ]
+        self.tally.overdue = len(late)
+        self._witness.last(late, now_s)

@@ -40,7 +40,10 @@ class Scene:
         self._all = True
         """Whether any node may have changed."""
         self._last: Picture | None = None
+        """The picture that was made last, and below what it was made of."""
+        self._of: Fleet | None = None
         self._held: Held = {}
+        self._merged: dict[NodeName, tuple[Allocation, ...]] = {}
 
     def hear(self, fleet: Fleet, changed: Collection[NodeName] | None) -> None:
         """The cache says this now; `changed` as `store.reader.Publish` has it."""
@@ -51,11 +54,6 @@ class Scene:
             else:
                 self._changed.update(changed)
 
-    @property
-    def fleet(self) -> Fleet | None:
-        """What the cache said last."""
-        return self._fleet
-
     def look(self, held: Held) -> Look | None:
         """The picture with these allocations; None: the cache said nothing yet."""
         with self._lock:
@@ -63,20 +61,53 @@ class Scene:
             self._changed, self._all = set(), False
         if fleet is None:
             return None
-        before, last = self._last, self._held
-        moved = {name for name in last.keys() | held.keys() if last.get(name) is not held.get(name)}
-        merged = {
-            name: _named(fleet.allocations.get(name, ()), found) for name, found in held.items()
-        }
-        fleet = replace(fleet, allocations=merged)
-        if before is None or everything:
-            self._last = found = picture.picture(fleet, self._policy)
+        try:
+            return self._looked(fleet, held, changed, everything=everything)
+        except Exception:
+            self._all = True  # what changed was taken, and stands in no picture
+            raise
+
+    def _looked(
+        self, fleet: Fleet, held: Held, changed: Collection[NodeName], *, everything: bool
+    ) -> Look:
+        before, anew = self._last, everything or self._last is None
+        moved = _differing(self._held, held)
+        merged = self._merge(fleet, held, moved)
+        whole = replace(fleet, allocations=merged)
+        if before is None or anew:
+            found = picture.picture(whole, self._policy)
             names = found.names | (before.names if before else frozenset())
         else:
-            names = frozenset(changed | moved | picture.due(before, fleet))
-            self._last = found = picture.advanced(before, fleet, names)
-        self._held = held
-        return Look(picture=found, before=before, changed=names, anew=everything or before is None)
+            names = frozenset({*changed, *moved, *picture.due(before, whole)})
+            found = before
+            if names or fleet is not self._of:
+                found = picture.advanced(before, whole, names)
+        self._last, self._of, self._held, self._merged = found, fleet, held, merged
+        return Look(picture=found, before=before, changed=names, anew=anew)
+
+    def _merge(
+        self, fleet: Fleet, held: Held, moved: Collection[NodeName]
+    ) -> dict[NodeName, tuple[Allocation, ...]]:
+        """What is held, with the names of GPUs; made anew where it may differ from the last look."""
+        told = fleet.allocations
+        renamed = _differing(self._of.allocations if self._of else {}, told)
+        renamed.update(moved)
+        if not renamed:
+            return self._merged
+        merged = dict(self._merged)
+        for name in renamed:
+            merged.pop(name, None)
+            if name in held:
+                merged[name] = _named(told.get(name, ()), held[name])
+        return merged
+
+
+def _differing(before: Held, now: Held) -> set[NodeName]:
+    """The nodes of which the two do not have the same object."""
+    if before is now:
+        return set()
+    gone = before.keys() - now.keys()
+    return {name for name, each in now.items() if before.get(name) is not each} | gone
 
 
 def _named(known: tuple[Allocation, ...], held: tuple[Allocation, ...]) -> tuple[Allocation, ...]:

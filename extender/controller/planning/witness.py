@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from extender.controller.planning.scene import Look
-from extender.controller.signs.events import EventType, Target
+from extender.controller.signs.events import QUIET_S, EventType, Target
 from extender.controller.signs.signs import Signs
 from scoring import learning
 from scoring.gangs.record import GangPlan, GangState
-from scoring.gangs.rules import GangRules
-from scoring.gangs.steps import overdue
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
@@ -22,13 +21,12 @@ from scoring.planning.values import Exclusion
 class Witness:
     """Lets the leader's signs know what the planning loop sees and decides."""
 
-    def __init__(
-        self, signs: Signs, rules: GangRules, keys: Callable[[], Iterable[GangKey]]
-    ) -> None:
+    def __init__(self, signs: Signs, keys: Callable[[], Iterable[GangKey]]) -> None:
         """`keys`: of all gangs that are planned."""
         self._signs = signs
-        self._rules = rules
         self._keys = keys
+        self._overdue_s: dict[GangKey, float] = {}
+        """When each gang that is overdue was told of last."""
 
     def looked(self, look: Look) -> None:
         """The fleet is like this now."""
@@ -47,11 +45,18 @@ class Witness:
         if said != now:
             self._tell(gang, *_told(now))
 
-    def lasts(self, gang: Gathered, now: GangPlan, now_s: float) -> None:
-        """The record of a gang still is `now`."""
-        if overdue(now, self._rules, now_s):
-            note = f"{now.summary}: they hold GPUs for nothing until it is whole"
-            self._tell(gang, "GangPartial", note, EventType.WARNING)
+    def last(self, overdue: Iterable[tuple[Gathered, GangPlan]], now_s: float) -> None:
+        """These gangs, and no others, have run in part for too long. Each is told of once in a while,
+        however often this is called.
+        """
+        said_s, self._overdue_s = self._overdue_s, {}
+        for gang, now in overdue:
+            at_s = said_s.get(gang.key, -math.inf)
+            if now_s - at_s >= QUIET_S:
+                at_s = now_s
+                note = f"{now.summary}: they hold GPUs for nothing until it is whole"
+                self._tell(gang, "GangPartial", note, EventType.WARNING)
+            self._overdue_s[gang.key] = at_s
 
     def exclusions(self, picture: Picture) -> Iterable[Exclusion]:
         """The nodes that failed pods of gangs, and have not reported anew since."""

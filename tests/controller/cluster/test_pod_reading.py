@@ -30,7 +30,7 @@ from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.shapes import POD
 from extender.controller.cluster.values import Kept, Load
 from extender.controller.projection import ProjectionError
-from scoring.gangs.rules import GangRules, OnShortfall
+from scoring.gangs.rules import WAKE, GangRules, OnShortfall
 from scoring.gangs.values import GangPod, Owner
 from scoring.model import Convention, Need, NodeName, WorkClass
 from scoring.planning.selection import Operator, Requirement, Selection, Term, Toleration
@@ -233,6 +233,21 @@ def test_states_of_a_member(case: tuple[Json, dict[str, bool]]) -> None:
     assert {name: getattr(found, name) for name in expected} == expected
     body["metadata"]["deletionTimestamp"] = "2026-11-29T11:00:00Z"
     assert (member(body).leaving, member(body).counts) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("told", "woken_s"),
+    [
+        ("2026-11-29T10:00:00Z", CREATED_S),
+        ("2026-11-29T10:00:00.250000Z", CREATED_S + 0.25),
+        ("2026-11-29T10:00:00", None),
+        ("just now", None),
+        ("", None),
+    ],
+)
+def test_when_a_member_was_woken_last(told: str, woken_s: float | None) -> None:
+    """As its annotation says; what names no moment is as good as none."""
+    assert member(pending("a", annotations={WAKE: told}, labels={GATE: "a"})).woken_s == woken_s
 
 
 def test_of_an_ordinary_pod_only_what_it_holds_is_kept() -> None:

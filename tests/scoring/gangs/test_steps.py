@@ -120,6 +120,7 @@ def test_a_refused_member_is_woken_at_its_new_seat_less_and_less_often() -> None
     assert at(NOW_S + 10.0, NOW_S) == [Verb.WAKE]
     assert at(NOW_S + 60.0, NOW_S + 40.0) == []
     assert at(NOW_S + 80.0, NOW_S + 40.0) == [Verb.WAKE]
+    assert at(NOW_S, NOW_S + 1e6) == [Verb.WAKE], "another clock's word"
 
 
 def test_members_of_a_partial_gang_are_evicted_only_where_that_is_allowed() -> None:
