@@ -28,7 +28,7 @@ from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
-from scoring.gangs.steps import overdue, steps
+from scoring.gangs.steps import Step, Verb, overdue, steps
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
@@ -40,6 +40,8 @@ COALESCE_S: Final = 0.01
 """Changes that come within this time after the first are one round."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
+EVICT_S: Final = 60.0
+"""From the eviction of one partial gang to that of another: what leaves may complete the next."""
 REST_RATIO: Final = 3.0
 """Planning takes at most one part in this and one of the time: what comes meanwhile waits."""
 
@@ -109,6 +111,8 @@ class Planning:
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
+        self._evicted: tuple[GangKey | None, float] = None, -math.inf
+        """The last gang of which members were evicted, and when."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-planning", daemon=True)
 
@@ -175,9 +179,18 @@ class Planning:
         if self._acts:
             for gang in gangs:
                 if record := self._records.get(gang.key):
-                    self._actor.act(steps(gang, record, self._rules, self._unix()))
+                    self._act(gang, steps(gang, record, self._rules, self._unix()))
             self._actor.release(self._view.strays())
         self._count(gangs)
+
+    def _act(self, gang: Gathered, found: Sequence[Step]) -> None:
+        """Begin these writes. Of gangs that are to be evicted one at a time is."""
+        if any(step.verb is Verb.EVICT for step in found):
+            now_s, (key, since_s) = self._clock(), self._evicted
+            if key != gang.key and now_s - since_s < EVICT_S:
+                return
+            self._evicted = gang.key, now_s
+        self._actor.act(found)
 
     def _gangs(self) -> Sequence[Gathered]:
         """What is planned. Where nobody acts on plans, they bind nobody either."""

@@ -323,3 +323,10 @@ def test_a_member_tells_when_it_was_woken(written: str, woken_s: float | None) -
     body = indexed_job(3)
     body["metadata"]["annotations"]["surefoot.dev/wake"] = written
     assert member(body).woken_s == woken_s
+
+
+def test_a_pod_that_never_preempts_waits_instead() -> None:
+    """kube-scheduler would evict nobody for it, whatever its annotation says."""
+    body = indexed_job(0, preemptionPolicy="Never")
+    body["metadata"].setdefault("annotations", {})["surefoot.dev/on-shortfall"] = "preempt"
+    assert member(body).on_shortfall is OnShortfall.WAIT
