@@ -19,6 +19,7 @@ import structlog
 
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
+from extender.controller.planning.coverage import Coverage
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.witness import Witness
@@ -103,6 +104,7 @@ class Planning:
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
+        self._coverage = Coverage()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-planning", daemon=True)
 
@@ -173,6 +175,7 @@ class Planning:
     def _succeed(self, term: int | None, look: Look | None) -> None:
         """Go on with what the last leader left, or leave it to the next."""
         self._term, self._due, self._records, self._said = term, True, {}, False
+        self._coverage.begin()
         self._witness.succeeded(term)
         if term is None or look is None:
             return
@@ -187,14 +190,15 @@ class Planning:
 
     def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
         """Fresh plans, where they are due."""
+        began_s, rooms = self._clock(), self._view.rooms()
+        whole = self._coverage.whole(look, rooms.keys(), began_s)
         if not self._is_due(gangs, look):
             return {}
-        began_s = self._clock()
-        if began_s < self._rest_until_s:
+        if began_s < self._rest_until_s or not whole:
             self._due = True
             return {}
         site = Site(
-            rooms=self._view.rooms(),
+            rooms=rooms,
             claims=tuple(self._view.claims()),
             exclusions=self._denials.exclusions().union(self._witness.exclusions(look.picture)),
         )
