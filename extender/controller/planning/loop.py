@@ -19,6 +19,7 @@ import structlog
 
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
+from extender.controller.planning.coverage import Coverage
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.witness import Witness
@@ -113,6 +114,7 @@ class Planning:
         self._denials = Denials()
         self._evicted: tuple[GangKey | None, float] = None, -math.inf
         """The last gang of which members were evicted, and when."""
+        self._coverage = Coverage()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-planning", daemon=True)
 
@@ -206,6 +208,7 @@ class Planning:
         self._term, self._owed, self._said = term, True, False
         self._records, self._recorded = {}, {}
         self.tally.overdue = 0
+        self._coverage.begin()
         self._witness.succeeded(term)
         if term is None or look is None:
             return
@@ -232,13 +235,14 @@ class Planning:
         whose pods come one by one is not planned each time.
         """
         unready = planning.unready(gangs)
-        whole = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
-        self._owed = self._is_due(whole, look)
-        began_s = self._clock()
-        if not self._owed or began_s < self._rest_until_s:
+        ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
+        self._owed = self._is_due(ready, look)
+        began_s, rooms = self._clock(), self._view.rooms()
+        covered = self._coverage.whole(look, rooms.keys(), began_s)
+        if not self._owed or not covered or began_s < self._rest_until_s:
             return unready
         site = Site(
-            rooms=self._view.rooms(),
+            rooms=rooms,
             claims=tuple(self._view.claims()),
             exclusions=self._denials.exclusions().union(self._witness.exclusions(look.picture)),
         )
