@@ -21,6 +21,7 @@ from extender.controller.pages import Check, Pages
 from extender.controller.planning.acting import Actor
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.loop import Planning
+from extender.controller.planning.mirrored import MirroredNodes
 from extender.controller.planning.scene import Scene
 from extender.controller.planning.witness import Witness
 from extender.controller.publisher import Publisher
@@ -95,7 +96,7 @@ class Controller:
             term=self._term,
             outranked=self._elector.raise_to,
         )
-        self._scene = Scene(settings.policy)
+        self._scene = Scene(settings.policy, MirroredNodes(self._wanted))
         self._reader = Reader(settings.store, self._hear)
         self._signs = Signs(
             view=self.view,

@@ -187,6 +187,12 @@ class Wanted:
         with self._lock:
             return max(0.0, self._clock() - self._oldest_s(KINDS))
 
+    def absent(self, kind: Kind, held: Collection[str]) -> Mapping[str, bytes]:
+        """The documents of a kind that are wanted and not `held`, by id."""
+        with self._lock:
+            documents = self._documents[kind]
+            return {id_: documents[id_] for id_ in documents.keys() - held}
+
     def count(self, kind: Kind) -> int:
         """How many documents of a kind are wanted."""
         return len(self._documents[kind])

@@ -1,19 +1,26 @@
 """What plans rest on: the health of nodes as the cache has it, and who holds which GPUs as the API
 server has it, which is newer than what the cache was told of it.
+
+What the cache does not know of the API server's nodes, or not any more, is filled in: a leader that
+begins with a cache that lost its data plans before it has told it all again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from extender.store import values
 from scoring import picture
-from scoring.model import Allocation, Fleet, NodeName
+from scoring.model import Allocation, ClusterNode, Fleet, NodeName
 from scoring.picture import Picture
 from scoring.policy import Policy
 
 Held = Mapping[NodeName, tuple[Allocation, ...]]
+Absent: TypeAlias = Callable[[Collection[NodeName]], Mapping[NodeName, ClusterNode]]
+"""What the API server says of its nodes, apart from those that are given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +39,9 @@ class Look:
 class Scene:
     """Hears of fleets on the reader's thread, and is looked at by another."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, absent: Absent) -> None:
         self._policy = policy
+        self._absent = absent
         self._lock = threading.Lock()
         self._fleet: Fleet | None = None
         self._changed: set[NodeName] = set()
@@ -41,6 +49,8 @@ class Scene:
         """Whether any node may have changed."""
         self._last: Picture | None = None
         self._held: Held = {}
+        self._filled: Mapping[NodeName, ClusterNode] = {}
+        """What the last fleet lacked."""
 
     def hear(self, fleet: Fleet, changed: Collection[NodeName] | None) -> None:
         """The cache says this now; `changed` as `store.reader.Publish` has it."""
@@ -68,15 +78,33 @@ class Scene:
         merged = {
             name: _named(fleet.allocations.get(name, ()), found) for name, found in held.items()
         }
-        fleet = replace(fleet, allocations=merged)
+        filled, before_filled = self._absent(fleet.cluster.keys()), self._filled
+        moved |= {
+            name
+            for name in before_filled.keys() | filled.keys()
+            if before_filled.get(name) != filled.get(name)
+        }
+        fleet = _filled(replace(fleet, allocations=merged), filled)
         if before is None or everything:
             self._last = found = picture.picture(fleet, self._policy)
             names = found.names | (before.names if before else frozenset())
         else:
             names = frozenset(changed | moved | picture.due(before, fleet))
             self._last = found = picture.advanced(before, fleet, names)
-        self._held = held
+        self._held, self._filled = held, filled
         return Look(picture=found, before=before, changed=names, anew=everything or before is None)
+
+
+def _filled(fleet: Fleet, nodes: Mapping[NodeName, ClusterNode]) -> Fleet:
+    """The fleet with these nodes of the API server's, as if the cache had told of them."""
+    if not nodes:
+        return fleet
+    placed = {
+        name: values.placed(fleet.nodes[name], node)
+        for name, node in nodes.items()
+        if name in fleet.nodes
+    }
+    return replace(fleet, cluster={**fleet.cluster, **nodes}, nodes={**fleet.nodes, **placed})
 
 
 def _named(known: tuple[Allocation, ...], held: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
