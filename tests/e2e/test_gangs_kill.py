@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import proxy
 import pytest
+from proxy import Proxy
 
 from e2e.caches import Cache
 from e2e.candidates import Candidate, MakesCandidate
@@ -136,10 +138,17 @@ def _to(gang: str) -> Kind:
     return lambda request: request.of_pod and f"/pods/{gang}-" in request.target
 
 
-def _dies(leader: Candidate, kind: str) -> None:
+def _dies(leader: Candidate, last: str) -> None:
     """Once it has come to its last write."""
-    eventually(lambda: leader.relay.stopped, kind)
+    eventually(lambda: leader.relay.stopped, last)
     leader.kill()
+
+
+def _dies_at(wire: Proxy, leader: Candidate, last: str) -> None:
+    """Once its last write waits on the wire to the cache, where it is lost."""
+    eventually(lambda: wire.stalled, last)
+    leader.kill()
+    wire.cut()
 
 
 @ANSWERED
@@ -177,6 +186,28 @@ def test_after_any_write_to_its_lease(
             prepare=lambda relay, last=number: relay.stop_after(last, _of_lease, answered=answered)
         )
         _dies(leader, f"write {number} to its Lease")
+        heir = candidate()
+        stage.assert_whole(gang, history)
+        stage.end(gang)
+        heir.controller.stop()
+
+
+def test_after_any_write_to_the_cache(
+    cache: Cache, pods: Pods, stage: Stage, candidate: MakesCandidate, history: History
+) -> None:
+    """Before the record of the gang, and before each of the next changes to it."""
+    first = candidate()
+    stage.set_up()
+    first.controller.stop()
+    for number in range(1, 4):
+        gang = f"train-{number}"
+        history.restart()
+        with proxy.before(cache) as wire:
+            leader = candidate(store=wire.settings)
+            leader.await_lead()
+            wire.stall_at(number, f"{pods.namespace}/{gang}".encode())
+            stage.create(gang)
+            _dies_at(wire, leader, f"write {number} of {gang} to the cache")
         heir = candidate()
         stage.assert_whole(gang, history)
         stage.end(gang)
