@@ -43,7 +43,8 @@ class Cache:
     def holds(self, key: Key) -> dict[bytes, bytes]:
         """All of a hash."""
         with Redis(port=self.port, protocol=2) as client:
-            return client.hgetall(key.name)
+            found: dict[bytes, bytes] = client.hgetall(key.name)
+            return found
 
     def kill(self) -> None:
         """End it at once, as a crash would; what it held is lost."""

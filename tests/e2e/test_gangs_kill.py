@@ -6,6 +6,7 @@ room: it may never hold anything.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 import proxy
@@ -138,6 +139,15 @@ def _to(gang: str) -> Kind:
     return lambda request: request.of_pod and f"/pods/{gang}-" in request.target
 
 
+def _heeded(kind: Kind, *candidates: Candidate) -> int:
+    """How many requests of a kind the API server took from these."""
+    return sum(
+        kind(request) and request.status == HTTPStatus.OK
+        for candidate in candidates
+        for request in candidate.relay.requests
+    )
+
+
 def _dies(leader: Candidate, last: str) -> None:
     """Once it has come to its last write."""
     eventually(lambda: leader.relay.stopped, last)
@@ -166,6 +176,7 @@ def test_after_any_write_to_a_pod(
         stage.create(gang)
         _dies(leader, f"write {number} to {gang}")
         stage.assert_whole(gang, history)
+        assert _heeded(_to(gang), leader, heir) == WRITES, "no write was lost, and none done twice"
         stage.end(gang)
         leader = heir
 

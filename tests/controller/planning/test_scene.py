@@ -18,7 +18,8 @@ from scoring.policy import DEFAULT
 
 NAMES = names(3)
 NODES = tuple(of_state(name) for name in NAMES)
-CLUSTER = cluster_of(NODES, **{name: {"topology.kubernetes.io/rack": "r1"} for name in NAMES})
+RACK = {"topology.kubernetes.io/rack": "r1"}
+CLUSTER = {name: replace(node, labels=RACK) for name, node in cluster_of(NODES).items()}
 FORGETFUL = replace(fleet_of(*NODES), cluster={})
 """As the cache has it when the agents have reported, and no controller has yet."""
 
@@ -31,7 +32,7 @@ def _told(cluster: Mapping[NodeName, ClusterNode]) -> Fleet:
 
 def _wanted(cluster: Mapping[NodeName, ClusterNode]) -> Wanted:
     made = Wanted()
-    documents = {name: render.document(node).encoded for name, node in cluster.items()}
+    documents = {str(name): render.document(node).encoded for name, node in cluster.items()}
     made.replace(Kind.CLUSTER_NODE, documents, ())
     return made
 
@@ -56,7 +57,7 @@ def test_a_node_that_the_cache_learns_of_has_changed() -> None:
     first, second = scene.look({}), scene.look({})
     assert first is not None
     assert second is not None
-    assert (first.changed, second.changed) == ({NAMES[0]}, frozenset())
+    assert (first.changed, second.changed) == (frozenset(NAMES[:1]), frozenset())
     assert first.picture.fleet == second.picture.fleet == _told(CLUSTER)
 
 
