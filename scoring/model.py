@@ -419,6 +419,8 @@ class Fleet:
     """The leading controller's word on each gang that it plans."""
     leader_s: float | None = None
     """The last sign of a leading controller; None: there never was one."""
+    ahead_s: float = 0.0
+    """How far the time line is ahead of the cache's Unix time, which it was put on."""
 
     def bound_nodes(self, gang: GangKey) -> frozenset[NodeName]:
         """The nodes on which members of `gang` hold GPUs."""

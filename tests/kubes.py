@@ -144,6 +144,8 @@ class ApiServer:
         """Of lists; None: what the client asks for."""
         self.writes: list[Write] = []
         """Each write that was heeded, or refused by the rules of an API server."""
+        self.heeding: Callable[[Call], None] = lambda _: None
+        """Called before each write is heeded, which it may hold up."""
         self.groups: dict[str, dict[str, tuple[str, ...]]] = {}
         """What discovery tells: the resources of each version of each group, preferred first."""
         self.faults: Mapping[str, deque[Fault]] = {
@@ -173,6 +175,14 @@ class ApiServer:
             word = "MODIFIED" if key in self._objects else "ADDED"
             self._append(kind, word, body)
             self._objects[key] = body
+
+    def edit(self, kind: str, key: str, change: Callable[[Json], None]) -> None:
+        """Change an object as somebody would who saw the latest version of it."""
+        with self._changed:
+            body = self.get(kind, key)
+            assert body is not None, f"there is no {kind} {key}"
+            change(body)
+            self.set(kind, body)
 
     def get(self, kind: str, key: str) -> Json | None:
         """One as it is now: `namespace/name`, or `name`."""
@@ -225,6 +235,7 @@ class ApiServer:
 
     def write(self, call: Call) -> None:
         """Do what a write asks, unless another was quicker."""
+        self.heeding(call)
         call.answer(*self.heed(call))
 
     def heed(self, call: Call) -> tuple[int, Json]:

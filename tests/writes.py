@@ -53,6 +53,12 @@ def written(write: Write, now: Json | None, version: str) -> Json | None:
         RefusalError: 404, 409 or 415.
         TestFailedError: a JSON patch does not apply.
     """
+    if write.verb == "POST" and write.route.part == "eviction":
+        if now is None:
+            raise RefusalError(404, f"{write.route.kind} {write.route.name!r} not found")
+        wanted = write.json.get("deleteOptions", {}).get("preconditions", {})
+        _same(now, wanted.get("uid"), wanted.get("resourceVersion"))
+        return None
     if write.verb == "POST":
         if now is not None:
             raise RefusalError(409, f"{write.key} already exists")

@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 import structlog
 
-from extender.controller.signs.signs import Signs
 from extender.store.errors import FencedError, StoreError
 
 TICK_S: Final = 0.1
@@ -20,6 +19,13 @@ AGAIN_S: Final = 1.0
 """... and when it is tried again after the cache took it not."""
 
 _log = structlog.get_logger("surefoot.controller")
+
+
+class Speaker(Protocol):
+    """Whoever speaks in time: the leader's signs."""
+
+    def tick(self) -> None:
+        """Say what is due."""
 
 
 class Cache(Protocol):
@@ -34,7 +40,7 @@ class Pulse:
 
     def __init__(
         self,
-        signs: Signs,
+        signs: Speaker,
         cache: Cache,
         term: Callable[[], int | None],
         outranked: Callable[[int], None],

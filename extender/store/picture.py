@@ -151,6 +151,7 @@ class Picture:
             now_s=timeline.now_s,
             seen_s=timeline.seen_s,
             leader_s=timeline.leader_s,
+            ahead_s=timeline.offset_s,
             quarantined={**self._fleet.quarantined, **junk} if junk else self._fleet.quarantined,
         )
 

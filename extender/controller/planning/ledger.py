@@ -24,27 +24,35 @@ class Ledger:
         self._wanted = wanted
         self._plans: dict[GangKey, tuple[GangPlan, bytes]] = {}
         """What was rendered last: most plans are as they were."""
-        self._gangs: dict[GangKey, tuple[Gang, bytes]] = {}
+        self._gangs: dict[GangKey, tuple[Gathered, Gang, bytes]] = {}
         self._logged: set[str] = set()
 
     def keep(
         self, gangs: Collection[Gathered], records: Mapping[GangKey, GangPlan], term: int
     ) -> None:
         """Let the cache say this of gangs, and nothing of any other."""
-        plans, known = {}, {}
+        plans: dict[GangKey, tuple[GangPlan, bytes]] = {}
         for key, record in records.items():
             last = self._plans.get(key)
             raw = last[1] if last and last[0] == record else self._rendered(record)
             if raw is not None:
                 plans[key] = (record, raw)
+        known: dict[GangKey, tuple[Gathered, Gang, bytes]] = {}
         for gang in gangs:
-            value, last_gang = _gang(gang), self._gangs.get(gang.key)
-            raw = last_gang[1] if last_gang and last_gang[0] == value else self._rendered(value)
-            if raw is not None:
-                known[gang.key] = (value, raw)
+            of = self._gangs.get(gang.key)
+            found = of if of and of[0] is gang else self._known(gang, of)
+            if found is not None:
+                known[gang.key] = found
         self._plans, self._gangs = plans, known
-        for kind, found in ((Kind.PLAN, plans), (Kind.GANG, known)):
-            self._wanted.rule(kind, {str(key): raw for key, (_, raw) in found.items()}, term)
+        for kind, told in ((Kind.PLAN, plans), (Kind.GANG, known)):
+            self._wanted.rule(kind, {str(key): each[-1] for key, each in told.items()}, term)
+
+    def _known(
+        self, gang: Gathered, last: tuple[Gathered, Gang, bytes] | None
+    ) -> tuple[Gathered, Gang, bytes] | None:
+        value = _gang(gang)
+        raw = last[2] if last and last[1] == value else self._rendered(value)
+        return None if raw is None else (gang, value, raw)
 
     def _rendered(self, value: Gang | GangPlan) -> bytes | None:
         """The document; None: a name of it can stand in none."""

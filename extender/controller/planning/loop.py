@@ -213,9 +213,8 @@ class Planning:
         if term is None or look is None:
             return
         fleet = look.picture.fleet
-        ahead_s = fleet.now_s - self._unix()
         self._records = {
-            key: replace(record, since_s=record.since_s - ahead_s)
+            key: replace(record, since_s=record.since_s - fleet.ahead_s)
             for key, record in fleet.plans.items()
         }
         self._denials = Denials()
