@@ -256,9 +256,7 @@ def test_members_behind_the_gate_of_others_neither_count_nor_reserve(
     """
     surefoot = led(2)
     scheduler(configuration(extender(surefoot.url)))
-    first = pods.create(
-        *(gates(each) for each in members("train", 2, schedulingGates=[QUOTA]))
-    )
+    first = pods.create(*(gates(each) for each in members("train", 2, schedulingGates=[QUOTA])))
     pods.create(*map(gates, members("later", 2)))
     later = pods.whole("later", 2)
     assert _holds_nothing(pods, *first)

@@ -81,8 +81,10 @@ def test_with_too_little_room_none_of_it_runs(
         else:
             pods.beside(here)
     eventually(
-        lambda: _state(surefoot, pods) == ("waiting", Lack.DOMAIN_TOO_SMALL)
-        or _state(surefoot, pods) == ("waiting", Lack.NO_ROOM),
+        lambda: (
+            _state(surefoot, pods) == ("waiting", Lack.DOMAIN_TOO_SMALL)
+            or _state(surefoot, pods) == ("waiting", Lack.NO_ROOM)
+        ),
         lambda: f"it is told why: {_state(surefoot, pods)}",
     )
     throughout(lambda: not any(pods.nodes().values()), "nobody is bound", for_s=1)
