@@ -66,8 +66,11 @@ class Witness:
             self._overdue_s[gang.key] = at_s
 
     def exclusions(self, picture: Picture) -> Iterable[Exclusion]:
-        """The nodes that failed pods of gangs, and have not reported anew since."""
-        return learning.exclusions(picture.fleet, self._keys())
+        """The nodes that failed pods of gangs, and have not reported anew since.
+
+        Those too of which the cache has not told yet: a replacement may come with the failure.
+        """
+        return learning.exclusions(picture.fleet, self._keys(), self._signs.learn())
 
     def _tell(
         self, gang: Gathered, reason: str, note: str, kind: EventType, *, after_s: float = 0.0
