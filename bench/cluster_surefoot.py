@@ -21,6 +21,8 @@ NAMESPACE: Final = "surefoot-system"
 ACCOUNT: Final = "surefoot-controller"
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/surefoot-controller"
 LEADS_S: Final = 60.0
+SETTLES_S: Final = 600.0
+"""The first controller sets the conditions of all nodes with sick GPUs, 20 a second."""
 SETTLED_S: Final = 2.0
 """How long a controller that has just begun to lead writes nothing before it counts as settled."""
 
@@ -51,7 +53,7 @@ class Running:
                 last, since_s = now, time.monotonic()
             return time.monotonic() - since_s >= SETTLED_S
 
-        eventually(quiet, "the controller has written what it had to", within_s=LEADS_S)
+        eventually(quiet, "the controller has written what it had to", within_s=SETTLES_S)
 
 
 @contextmanager

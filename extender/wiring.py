@@ -190,6 +190,7 @@ def control(config: SurefootConfig, ending: Ending) -> None:
             mode=wished.mode,
             unknown_nodes=config.webhook.unknown_nodes,
             taint=wished.taint,
+            max_snapshot_age_s=config.webhook.max_snapshot_age,
         )
     )
     controller.start()

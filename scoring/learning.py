@@ -7,6 +7,7 @@ gang, and stands until the node has reported anew: what failed the gang once fai
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from scoring.model import Convention, Fleet, GangKey, NodeName, Rejection
@@ -70,21 +71,44 @@ def learnt(failed: FailedPod, fleet: Fleet, unix_s: float, policy: Policy) -> Re
     )
 
 
-def exclusions(fleet: Fleet, gangs: Iterable[GangKey]) -> frozenset[Exclusion]:
-    """The nodes that failed pods of these gangs. A rejection that does not say how old the node's
-    document was then excludes nothing: nobody could tell when that is over.
+def untold(learnt: Iterable[Rejection], fleet: Fleet) -> tuple[Rejection, ...]:
+    """Those that the fleet does not show yet, and that still exclude their node."""
+    return tuple(each for each in learnt if _excludes(each, fleet) and not _shown(each, fleet))
+
+
+def exclusions(
+    fleet: Fleet, gangs: Iterable[GangKey], untold: Iterable[Rejection] = ()
+) -> frozenset[Exclusion]:
+    """The nodes that failed pods of these gangs; `untold`: rejections beside those of the fleet. One
+    that does not say how old the node's document was then excludes nothing: nobody could tell when
+    that is over.
     """
-    if not fleet.rejections:
+    known = [*untold, *(each for found in fleet.rejections.values() for each in found)]
+    if not known:
         return frozenset()
     keys: dict[str, list[GangKey]] = {}
     for key in gangs:
         keys.setdefault(_owner(key), []).append(key)
     return frozenset(
-        Exclusion(node=node, owner=key, epoch=each.epoch, seq=each.seq)
-        for node, found in fleet.rejections.items()
-        for each in found
+        Exclusion(node=each.node, owner=key, epoch=each.epoch, seq=each.seq)
+        for each in known
         if each.epoch is not None and each.seq is not None
         for key in keys.get(each.owner, ())
+    )
+
+
+def _excludes(rejection: Rejection, fleet: Fleet) -> bool:
+    node = fleet.nodes.get(rejection.node)
+    if node is None or rejection.epoch is None or rejection.seq is None:
+        return False
+    return (node.epoch, node.seq) <= (rejection.epoch, rejection.seq)
+
+
+def _shown(rejection: Rejection, fleet: Fleet) -> bool:
+    """Whether the fleet has it; its time is told on another line there."""
+    return any(
+        replace(each, at_s=rejection.at_s) == rejection
+        for each in fleet.rejections.get(rejection.node, ())
     )
 
 

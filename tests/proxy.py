@@ -34,6 +34,8 @@ class Proxy:
         self._targets = deque(target_ports)
         self._flows = threading.Event()
         self._flows.set()
+        self._mark = b""
+        self._left = 0
         self._refuses = False
         self._closed = threading.Event()
         self._sockets: set[socket.socket] = set()
@@ -61,6 +63,17 @@ class Proxy:
     def stall(self) -> None:
         """Keep every connection, accept new ones, and pass nothing on: half-open."""
         self._flows.clear()
+
+    def stall_at(self, number: int, mark: bytes) -> None:
+        """Keep back, of the pieces to a server that hold `mark`, the one of this number from now on,
+        and everything that comes after it.
+        """
+        self._mark, self._left = mark, number
+
+    @property
+    def stalled(self) -> bool:
+        """Whether something is kept back."""
+        return not self._flows.is_set()
 
     def heal(self) -> None:
         """Pass everything on again, what was held back included."""
@@ -112,6 +125,11 @@ class Proxy:
                 if answers and self.latency_s:
                     self._closed.wait(self.latency_s)
                 self._flows.wait()
+                if self._mark in chunk and not answers and self._left:
+                    self._left -= 1
+                    if not self._left:
+                        self.stall()
+                        self._flows.wait()
                 sink.sendall(chunk)
         for each in (source, sink):
             with suppress(OSError):

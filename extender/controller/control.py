@@ -63,6 +63,8 @@ class ControlSettings:
     unknown_nodes: UnknownNodes = UnknownNodes.SINGLE
     """As the webhook has it."""
     taint: bool = False
+    max_snapshot_age_s: float = 300.0
+    """How long plans may rest on the last health that was heard of."""
     timing: Timing | None = None
 
 
@@ -86,7 +88,9 @@ class Controller:
         self.view: Final = ClusterView(settings.policy, settings.rules)
         self._mirrors = self._reflected()
         self._groups = self._grouped()
-        self._elector = Elector(settings.kube, settings.lease, changed=self._turned)
+        self._elector = Elector(
+            settings.kube, settings.lease, changed=self._turned, able=self._synced
+        )
         self._leads = LeadersWriter(settings.kube, self._fence)
         self._publisher = Publisher(
             self._writer,
@@ -117,7 +121,7 @@ class Controller:
             witness=Witness(self._signs, lambda: [gang.key for gang in self.view.gangs()]),
             rules=settings.rules,
             fence=self._fence,
-            ready=self._synced,
+            ready=self._sees,
             acts=settings.mode is Mode.ENFORCE,
         )
         self._pulse = Pulse(self._signs, self._writer, self._term, self._elector.raise_to)
@@ -212,7 +216,14 @@ class Controller:
         fence = self._fence()
         return fence.term if fence else None
 
+    def _sees(self) -> bool:
+        """Whether enough is known to plan: all of the cluster, and the health of its nodes of late."""
+        silence_s = self._reader.status.silence_s(time.monotonic())
+        heard = silence_s is not None and silence_s <= self._settings.max_snapshot_age_s
+        return heard and self._synced()
+
     def _synced(self) -> bool:
+        """Whether all of the cluster is known. Who does not know it takes no Lease from who does."""
         return all(reflector.status.synced for reflector in self._reflectors())
 
     def _planned(self) -> Collection[GangKey]:

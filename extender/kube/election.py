@@ -45,10 +45,12 @@ class Elector:
         settings: LeaseSettings,
         *,
         changed: Callable[[], None] = lambda: None,
+        able: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = since_boot_s,
     ) -> None:
         """`changed` is called on the elector's thread, after `fence` became another; it must not
-        take long, since renewals wait for it.
+        take long, since renewals wait for it. Who is not `able` yet takes no Lease, and gives none
+        back for that.
         """
         self.identity: Final = f"{socket.gethostname()}_{uuid.uuid4()}"
         """Of this process; the Lease names it while this leads."""
@@ -56,6 +58,7 @@ class Elector:
         self._file = LeaseFile(kube, settings)
         self._candidate = Candidate(self._file, settings, self.identity, clock)
         self._changed = changed
+        self._able = able
         self._status = ElectionStatus()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -112,7 +115,8 @@ class Elector:
         while not self._stop.is_set():
             self._wake.clear()
             before = self._candidate.fence
-            asked_s = self._hindered_s(self._candidate.step)
+            leads = before is not None and before.holds()
+            asked_s = self._hindered_s(self._candidate.step) if leads or self._able() else 0.0
             self._tell(before)
             self._wake.wait(self._pause_s(asked_s))
         before = self._candidate.fence

@@ -8,6 +8,7 @@ it takes counts no more once it is finished or being deleted.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from scoring.model import Convention, GangKey
 from scoring.planning.values import NO_TOPOLOGY, Member, PendingGang, Topology
 
 T = TypeVar("T")
+
+_NUMBERED: Final = re.compile(r"(.*-)(0|[1-9][0-9]{0,8})", re.ASCII)
+"""`worker-3`."""
 
 
 class GangId(NamedTuple):
@@ -154,13 +158,31 @@ def _pending(
 
 
 def _indexed(members: Sequence[Member], *, whole: bool) -> tuple[Member, ...]:
-    """The members, without their indices where these do not tell who is missing: where they repeat
-    (tasks of several kinds, several Jobs) or members are done. Then their names order them.
+    """The members with indices that tell who is missing: their own, else those in their names.
+
+    Without any where these do not tell: where they repeat (tasks of several kinds, several Jobs) or
+    members are done. Then their names order them.
     """
+    if whole and all(member.index is None for member in members):
+        return _numbered(members)
     uses = Counter(member.index for member in members if member.index is not None)
     if whole and all(count == 1 for count in uses.values()):
         return tuple(members)
     return tuple(replace(member, index=None) for member in members)
+
+
+def _numbered(members: Sequence[Member]) -> tuple[Member, ...]:
+    """By the numbers at the end of their names, where nothing else tells the names apart and one is 0:
+    who counts from 1 is not to be told that its first is missing.
+    """
+    parts = [_NUMBERED.fullmatch(member.name) for member in members]
+    stems = {part and part[1] for part in parts}
+    numbers = [int(part[2]) for part in parts if part]
+    if len(stems) != 1 or None in stems or 0 not in numbers or len(set(numbers)) < len(numbers):
+        return tuple(members)
+    return tuple(
+        replace(member, index=number) for member, number in zip(members, numbers, strict=True)
+    )
 
 
 def _first(pods: Iterable[GangPod], read: Callable[[GangPod], T | None]) -> T | None:

@@ -15,8 +15,8 @@ from scoring.gangs.rules import OnShortfall
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
-from scoring.planning import planner
-from scoring.planning.outcome import Outcome, Plan
+from scoring.planning import planner, shortfalls
+from scoring.planning.outcome import Outcome, Plan, Shortfall
 from scoring.planning.values import PendingGang, Site
 
 
@@ -54,6 +54,17 @@ def outcomes(
         if isinstance(second, Plan):
             found[gang.key] = second
     return found
+
+
+def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:
+    """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: members are
+    missing, or nobody says how many there must be.
+    """
+    return {
+        gang.key: found
+        for gang in gangs
+        if gang.pending and (found := shortfalls.before_planning(gang.pending)) is not None
+    }
 
 
 def seated(gang: PendingGang, record: GangPlan | None) -> PendingGang:

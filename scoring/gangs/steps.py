@@ -19,6 +19,9 @@ from scoring.model import NodeName
 
 WAKE_AFTER_S: Final = 10.0
 """A pod is woken once in this time at most, and less and less often while that does not help."""
+SETTLE_S: Final = 1.0
+"""How long a gang that may evict waits between plan and lift: every replica is to know the plan when
+kube-scheduler asks about victims, since what is refused then is not asked again soon."""
 _LACKING: Final = frozenset({GangState.WAITING, GangState.PARTIAL})
 
 
@@ -91,6 +94,8 @@ def _nominations(gang: Gathered, pending: list[GangPod], record: GangPlan) -> It
 def _lifts(
     gang: Gathered, pending: list[GangPod], record: GangPlan, rules: GangRules, now_s: float
 ) -> Iterator[Step]:
+    if gang.on_shortfall is OnShortfall.PREEMPT and now_s - record.since_s < SETTLE_S:
+        return
     seen_by_autoscalers = (
         record.state in _LACKING
         and record.lack not in INCOMPLETE

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e import versions
+from e2e.candidates import candidate
 from e2e.cluster import Cluster
 from e2e.fixtures import (
     cache,
@@ -24,6 +25,7 @@ from e2e.gang_fixtures import gang_kinds, gates, history, led
 
 __all__ = [
     "cache",
+    "candidate",
     "cluster",
     "clusters",
     "controller",

@@ -21,10 +21,12 @@ from e2e.control_plane import ClusterSettings
 from e2e.go import BuildError
 from e2e.nodes import Nodes
 from e2e.pods import Pods
+from e2e.relays import Relay
 from e2e.schedulers import Scheduler
 from e2e.storage import Storage
 from e2e.surefoots import Controller, Surefoot
 from e2e.waiting import eventually
+from extender.store.connect import StoreSettings
 
 Clusters = Callable[[ClusterSettings], Cluster]
 DEPLOYED: Final = Path(__file__).parents[2] / "deploy" / "kustomize" / "base"
@@ -63,10 +65,12 @@ class MakesController(Protocol):
         name: str = ...,
         gangs: Json | None = ...,
         policy: Json | None = ...,
+        via: Relay | None = ...,
+        store: StoreSettings | None = ...,
         **controller: object,
     ) -> Controller:
-        """`name`: of its log, where a test has several; the others in the words of the file's
-        sections.
+        """`name`: of its log, where a test has several; `via`: what stands between it and the API
+        server; `store`: where it finds the cache; the others in the words of the file's sections.
         """
 
 
@@ -202,11 +206,14 @@ def controller(cluster: Cluster, cache: Cache, tmp_path: Path) -> Iterator[Makes
             name: str = "controller",
             gangs: Json | None = None,
             policy: Json | None = None,
+            via: Relay | None = None,
+            store: StoreSettings | None = None,
             **controller: object,
         ) -> Controller:
             log = tmp_path / f"{name}.log"
+            way = via.kubeconfig(kubeconfig, log.with_suffix(".kubeconfig")) if via else kubeconfig
             made = Controller(
-                cache.settings, kubeconfig, log, gangs=gangs, policy=policy, **controller
+                store or cache.settings, way, log, gangs=gangs, policy=policy, **controller
             )
             stack.callback(made.kill)
             made.start()

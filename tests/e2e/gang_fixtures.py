@@ -18,6 +18,7 @@ from e2e.history import History
 from e2e.nodes import Nodes
 from e2e.pods import Pods
 from e2e.surefoots import Controller, Surefoot
+from e2e.waiting import eventually
 
 
 class Led:
@@ -43,8 +44,8 @@ class MakesLed(Protocol):
         sick: Mapping[str, Mapping[int, str]] | None = ...,
         gangs: Json | None = ...,
     ) -> Led:
-        """`gpu-0` and so on; `sick` as `gpu_nodes.report` takes it; `gangs`: that section of both
-        files.
+        """`gpu-0` and so on, beside what the test made; `sick` as `gpu_nodes.report` takes it; `gangs`:
+        that section of both files.
         """
 
 
@@ -62,8 +63,12 @@ def led(
     ) -> Led:
         gpu_nodes(nodes)
         gpu_nodes.report(cache.settings, sick=sick)
-        served = surefoot(nodes=nodes, gangs=gangs)
-        return Led(served, controller(gangs=gangs))
+        leader = controller(gangs=gangs)
+        eventually(leader.leads, "the controller leads")
+        served = surefoot(nodes=len(gpu_nodes.names), gangs=gangs)
+        # Until it has heard of a leader it would judge members without a gate one by one.
+        eventually(served.is_led, "Surefoot has heard of it")
+        return Led(served, leader)
 
     return make
 
@@ -90,7 +95,7 @@ def history(cluster: Cluster, pods: Pods) -> History:
 
 @pytest.fixture
 def gang_kinds(cluster: Cluster) -> Iterator[None]:
-    """The API of coscheduling, JobSet, LeaderWorkerSet and Kueue, without their operators."""
+    """The API of coscheduling, JobSet, LeaderWorkerSet, Kueue, KAI and Grove, without their operators."""
     manifest = MANIFESTS / "gang-kinds.yaml"
     cluster.apply(manifest)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "--filename", manifest)

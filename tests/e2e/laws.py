@@ -32,6 +32,17 @@ def twice(scene: Scene) -> set[str]:
     return {node for node, times in held.items() if times > 1}
 
 
+def assert_planned(scenes: Iterable[Scene], ran: Mapping[str, str]) -> None:
+    """Each pod was nominated to its node before it was bound there."""
+    promised = {
+        (name, state.nominated)
+        for scene in scenes
+        for name, state in scene.items()
+        if state.node is None
+    }
+    assert set(ran.items()) - promised == set()
+
+
 def assert_never_half(scenes: Iterable[Scene]) -> None:
     """Gangs of whole nodes hold room for all of them, or have no member bound; no room is promised
     twice.

@@ -1,17 +1,21 @@
 """Runs every test on every version, and writes docs/compatibility.md from what came out.
 
-`python -m e2e.matrix [VERSION ...]`; words after `--` go to pytest. Exit code 1: some test failed.
+`python -m e2e.matrix [VERSION ...]`; words after `--` go to pytest. What came out is kept, version by
+version and file by file, so that one version, or some files, can be run again: the page has the latest
+of each. Exit code 1: some test failed.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -86,6 +90,44 @@ def run(wanted: str, words: Sequence[str]) -> Column:
         return Column(wanted=wanted, version=version, results=tuple(results(report)))
 
 
+def shelf() -> Path:
+    """Where columns are kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "surefoot" / "e2e" / "results"
+
+
+def kept(place: Path) -> dict[str, Column]:
+    """The columns that are kept, by the version that was wanted; of files that are no more: nothing."""
+    found = {}
+    for file in sorted(place.glob("*.json")):
+        said = json.loads(file.read_text())
+        lines = tuple(
+            Result(file=each["file"], outcome=Outcome(each["outcome"]), reason=each["reason"])
+            for each in said["results"]
+            if (HERE / each["file"]).exists()
+        )
+        column = Column(wanted=said["wanted"], version=said["version"], results=lines)
+        found[column.wanted] = column
+    return found
+
+
+def keep(place: Path, column: Column) -> Column:
+    """Keep a column, and what was kept of files that it has no result of; the whole column then."""
+    place.mkdir(parents=True, exist_ok=True)
+    ran = {each.file for each in column.results}
+    before = kept(place).get(column.wanted)
+    rest = () if before is None or before.version != column.version else before.results
+    results = (*column.results, *(each for each in rest if each.file not in ran))
+    whole = replace(column, results=results)
+    lines = [
+        {"file": each.file, "outcome": each.outcome.value, "reason": each.reason}
+        for each in whole.results
+    ]
+    said = {"wanted": whole.wanted, "version": whole.version, "results": lines}
+    (place / f"{whole.wanted}.json").write_text(json.dumps(said))
+    return whole
+
+
 def results(report: Path) -> Iterable[Result]:
     """What a report in JUnit's form says; a test with an error in its teardown has failed."""
     for case in ET.parse(report).iter("testcase"):
@@ -151,7 +193,10 @@ def main(words: list[str]) -> int:
     except BuildError as error:
         click.echo(error, err=True)
         return 1
-    PAGE.write_text(page(columns))
+    for column in columns:
+        keep(shelf(), column)
+    every = kept(shelf())
+    PAGE.write_text(page([every[version] for version in versions.ALL if version in every]))
     failed = [
         result
         for column in columns

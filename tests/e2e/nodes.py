@@ -95,6 +95,11 @@ class Nodes:
         eventually(lambda: set(names) <= self._usable(), f"{names} are ready")
         return list(names)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All that were made."""
+        return frozenset(self._made)
+
     def report(
         self,
         store: StoreSettings,

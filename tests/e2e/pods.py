@@ -67,9 +67,18 @@ class Pods:
 
     def beside(self, body: Json) -> Json:
         """Create another object in their namespace, of a kind whose plural ends in `s`; it as stored."""
-        kind = f"{body['kind'].lower()}s"
-        path = f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}"
-        return self._api.create(path, body)
+        return self._api.create(self._beside(body), body)
+
+    def change(self, body: Json, **spec: Any) -> Json:
+        """Change the spec of such an object; it as stored."""
+        return self._api.merge(f"{self._beside(body)}/{body['metadata']['name']}", {"spec": spec})
+
+    def remove(self, body: Json, *, wait: bool = True) -> None:
+        """Delete such an object; the pods that it owns follow."""
+        path = f"{self._beside(body)}/{body['metadata']['name']}"
+        self._api.delete(path, propagationPolicy="Background")
+        if wait:
+            eventually(lambda: self._api.find(path) is None, f"{path} is gone")
 
     def report(self, store: StoreSettings) -> None:
         """Tell the cache how many GPUs each bound pod holds, as the controller would."""
@@ -123,6 +132,17 @@ class Pods:
                 f"{self.path}/{name}", {"metadata": {"annotations": {COMPLETES_AFTER: after}}}
             )
 
+    def fail(self, name: str, reason: str) -> None:
+        """Let the kubelet of its node refuse a pod that is bound there."""
+        status = {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {reason}"}
+        self._api.merge(f"{self.path}/{name}/status", {"status": status})
+
+    def ungate(self, name: str, gate: str) -> None:
+        """Take one gate away, as whoever put it there would."""
+        gates = (self.get(name) or {"spec": {}})["spec"].get("schedulingGates", ())
+        left = [each for each in gates if each["name"] != gate]
+        self._api.merge(f"{self.path}/{name}", {"spec": {"schedulingGates": left or None}})
+
     def nodes(self) -> dict[str, str | None]:
         """Where each pod is bound to, None while it is pending."""
         return {name: each["spec"].get("nodeName") for name, each in self.all().items()}
@@ -157,6 +177,10 @@ class Pods:
             for each in self._api.items(path)
             if each["regarding"]["name"] == name and each["reason"] == reason
         ]
+
+    def _beside(self, body: Json) -> str:
+        kind = f"{body['kind'].lower()}s"
+        return f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{kind}"
 
     def _all_run(self, names: tuple[str, ...]) -> bool:
         there = self.all()

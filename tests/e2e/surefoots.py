@@ -135,6 +135,17 @@ class Surefoot(Daemon):
         found: Json = got.json
         return found
 
+    def is_led(self) -> bool:
+        """Whether it knows of a controller that leads, so that plans bind."""
+        live: bool = self._ask("GET", "/gangs").json["leader"]["live"]
+        return live
+
+    def gangs(self) -> list[Json]:
+        """What it says of every gang, as `gang` does."""
+        told = self._ask("GET", "/gangs").json
+        names = [each["key"].partition("/") for each in told["gangs"]]
+        return [found for namespace, _, name in names if (found := self.gang(namespace, name))]
+
 
 class Controller(Daemon):
     """`surefoot controller`, which may do what the kubeconfig's user may."""

@@ -125,10 +125,11 @@ def test_four_gangs_of_half_the_cluster_each_take_turns(
     arrive(pods, gates, dict.fromkeys(gangs, 4))
     eventually(lambda: len(pods.all()) == 16, "all are there")
 
-    def whole() -> list[str]:
-        return [gang for gang in gangs if _all_run(pods, gang, 4)]
-
     done: list[str] = []
+
+    def whole() -> list[str]:
+        return [gang for gang in gangs if gang not in done and _all_run(pods, gang, 4)]
+
     for _ in gangs[:-1]:
         running = eventually(
             lambda: found if len(found := whole()) == 2 else [], "two gangs run whole"

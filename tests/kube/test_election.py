@@ -63,6 +63,19 @@ def test_the_first_one_leads_and_the_second_stands_by(begin: Begin) -> None:
     assert first.alive
 
 
+def test_who_is_not_able_to_lead_takes_no_lease(begin: Begin) -> None:
+    """Not even a free one; and who leads already keeps it."""
+    able = threading.Event()
+    waits = begin(able=able.is_set)
+    second = begin()
+    eventually(lambda: second.leads, "another one leads")
+    second.close()
+    able.set()
+    eventually(lambda: waits.leads, "it is able")
+    able.clear()
+    assert led(waits, "it leads on").holds()
+
+
 def test_a_successor_need_not_wait_for_one_that_ended(api: ApiServer, begin: Begin) -> None:
     """Its Lease is given back, and no write of it passes any more."""
     first = begin()

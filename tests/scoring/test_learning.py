@@ -107,6 +107,29 @@ class TestExclusions:
         node = now.nodes[N0]
         assert (node.epoch, node.seq) <= (each.epoch, each.seq)
 
+    def test_what_the_fleet_does_not_show_yet_excludes_too(self) -> None:
+        """A replacement may be planned before the cache has told of the failure."""
+        fresh = _of("lab/ranks")
+        (each,) = learning.exclusions(fleet(), [GangKey("lab/ranks")], [fresh])
+        assert (each.node, each.owner, each.epoch, each.seq) == (N0, "lab/ranks", 2, 8)
+
+
+class TestUntold:
+    """What was learnt, until the fleet shows it."""
+
+    def test_it_is_kept_until_the_fleet_shows_it(self) -> None:
+        """Whatever time the fleet's line gives it."""
+        fresh = _of("lab/ranks")
+        assert learning.untold([fresh], fleet(_of("lab/other"))) == (fresh,)
+        assert learning.untold([fresh], fleet(replace(fresh, at_s=UNIX_S))) == ()
+
+    def test_it_is_kept_no_longer_than_it_excludes(self) -> None:
+        """Its node has reported anew, or nobody could tell when it does."""
+        fresh = _of("lab/ranks")
+        assert learning.untold([replace(fresh, seq=7)], fleet()) == ()
+        assert learning.untold([replace(fresh, epoch=None, seq=None)], fleet()) == ()
+        assert learning.untold([replace(fresh, node=NodeName("other"))], fleet()) == ()
+
 
 def _of(owner: str) -> Rejection:
     return Rejection(node=N0, owner=owner, reason="OutOf", at_s=NOW_S, name="a", epoch=2, seq=8)

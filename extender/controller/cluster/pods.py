@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from extender.controller import projection
@@ -96,7 +97,7 @@ class PodReader:
             created_s=_created_s(metadata),
             owner=share(_owner(metadata)),
             topology=share(places.topology_of(facts)),
-            on_shortfall=_SHORTFALLS.get(facts.annotations.get(ON_SHORTFALL, "")),
+            on_shortfall=self._on_shortfall(spec, facts.annotations),
             gates=share(frozenset(gate.name for gate in spec.scheduling_gates or ())),
             finished=status.phase in FINISHED,
             succeeded=status.phase == "Succeeded",
@@ -104,6 +105,16 @@ class PodReader:
             refused=_found_no_node(status),
             woken_s=_woken_s(metadata),
         )
+
+    def _on_shortfall(
+        self, spec: shapes.Spec, annotations: Mapping[str, str]
+    ) -> OnShortfall | None:
+        """What the pod chooses; None: the site's rule. For one that never preempts kube-scheduler
+        would evict nobody, so it waits instead.
+        """
+        chosen = _SHORTFALLS.get(annotations.get(ON_SHORTFALL, ""))
+        evicts = (chosen or self._rules.on_shortfall) is OnShortfall.PREEMPT
+        return OnShortfall.WAIT if evicts and spec.preemption_policy == "Never" else chosen
 
     def _shape(self, spec: shapes.Spec, ask: Ask) -> Shape:
         return self._share(

@@ -96,6 +96,7 @@ class Spec(objects.BoundSpec, frozen=True):
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] | None = None
     scheduling_gates: tuple[Gate, ...] | None = None
+    preemption_policy: str | None = None
 
 
 class Condition(pods.Condition, frozen=True):

@@ -30,8 +30,10 @@ from scoring.model import PodUid
 THREADS: Final = 8
 FIRST_PAUSE_S: Final = 0.2
 LAST_PAUSE_S: Final = 30.0
+SEEN_S: Final = 5.0
+"""How long a pod may be seen as it was before a write that came through."""
 FORGET_S: Final = 60.0
-"""How long after its pause a pod's trouble is remembered: who still wants the write tries it sooner."""
+"""How long after its pause a pod is remembered: who still wants the write tries it sooner."""
 _CHANGED: Final = frozenset({404, 409, 422})
 """Answers which tell that the pod is not what it was looked at as."""
 
@@ -77,8 +79,10 @@ class _Task:
 
 
 @dataclass(slots=True)
-class _Trouble:
-    """A pod whose last write failed, or shows in no answer."""
+class _Written:
+    """A pod that was written to. As long as it is seen as it was before, nothing more is: who asks for
+    it looked before that write was done, or the write failed.
+    """
 
     version: str
     until_s: float
@@ -108,7 +112,7 @@ class Actor:
         """What is to be done as it was said last, done or not."""
         self._busy: set[PodUid] = set()
         """Pods of which a write is on its way, or waits for a thread."""
-        self._trouble: dict[PodUid, _Trouble] = {}
+        self._written: dict[PodUid, _Written] = {}
         self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
@@ -133,12 +137,8 @@ class Actor:
         self._pool.shutdown(cancel_futures=True)
 
     def _rests(self, task: _Task) -> bool:
-        trouble = self._trouble.get(task.uid)
-        return (
-            trouble is not None
-            and trouble.version == task.version
-            and self._clock() < trouble.until_s
-        )
+        last = self._written.get(task.uid)
+        return last is not None and last.version == task.version and self._clock() < last.until_s
 
     def _carry_out(self, uid: PodUid) -> None:
         with self._lock:
@@ -156,10 +156,7 @@ class Actor:
                 _log.exception("answer_not_taken", pod=task.pod)
             self._busy.discard(uid)
             self.endings[task.verb, ending] += 1
-            if answer is not None:
-                self._trouble.pop(uid, None)
-            else:
-                self._note(uid, task.version)
+            self._note(uid, task.version, done=answer is not None)
 
     def _sent(self, task: _Task) -> tuple[Ending, bytes | None]:
         """How it ended, and the pod as it is then; None: that shows in a watch alone, if at all."""
@@ -185,15 +182,16 @@ class Actor:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
         return Ending.FAILED
 
-    def _note(self, uid: PodUid, version: str) -> None:
-        now_s, known = self._clock(), self._trouble.get(uid)
+    def _note(self, uid: PodUid, version: str, *, done: bool) -> None:
+        now_s, known = self._clock(), self._written.get(uid)
         again = known is not None and known.version == version
         pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
-        self._trouble[uid] = _Trouble(version, now_s + pause_s, pause_s)
+        pause_s = SEEN_S if done else pause_s
+        self._written[uid] = _Written(version, now_s + pause_s, pause_s)
         if now_s >= self._forget_s:
             self._forget_s = now_s + FORGET_S
-            self._trouble = {
-                uid: each for uid, each in self._trouble.items() if now_s < each.until_s + FORGET_S
+            self._written = {
+                uid: each for uid, each in self._written.items() if now_s < each.until_s + FORGET_S
             }
 
 

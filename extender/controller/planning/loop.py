@@ -19,6 +19,7 @@ import structlog
 
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
+from extender.controller.planning.coverage import Coverage
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.witness import Witness
@@ -28,7 +29,7 @@ from scoring.gangs.denials import Denials
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
-from scoring.gangs.steps import Step, overdue, steps
+from scoring.gangs.steps import Step, Verb, overdue, steps
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
@@ -40,6 +41,8 @@ COALESCE_S: Final = 0.01
 """Changes that come within this time after the first are one round."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
+EVICT_S: Final = 60.0
+"""From the eviction of one partial gang to that of another: what leaves may complete the next."""
 REST_RATIO: Final = 3.0
 """Planning takes at most one part in this and one of the time: what comes meanwhile waits."""
 
@@ -109,6 +112,9 @@ class Planning:
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
+        self._evicted: tuple[GangKey | None, float] = None, -math.inf
+        """The last gang of which members were evicted, and when."""
+        self._coverage = Coverage()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-planning", daemon=True)
 
@@ -177,10 +183,20 @@ class Planning:
         self._count(gangs)
 
     def _steps(self, gangs: Sequence[Gathered]) -> Iterator[Step]:
+        """The writes that are next. Of gangs that are to be evicted one at a time is."""
         now_s = self._unix()
         for gang in gangs:
-            if record := self._records.get(gang.key):
-                yield from steps(gang, record, self._rules, now_s)
+            record = self._records.get(gang.key)
+            found = steps(gang, record, self._rules, now_s) if record else ()
+            if all(step.verb is not Verb.EVICT for step in found) or self._may_evict(gang):
+                yield from found
+
+    def _may_evict(self, gang: Gathered) -> bool:
+        now_s, (key, since_s) = self._clock(), self._evicted
+        if key != gang.key and now_s - since_s < EVICT_S:
+            return False
+        self._evicted = gang.key, now_s
+        return True
 
     def _gangs(self) -> Sequence[Gathered]:
         """What is planned. Where nobody acts on plans, they bind nobody either."""
@@ -196,6 +212,7 @@ class Planning:
         self._term, self._owed, self._said = term, True, False
         self._records, self._recorded = {}, {}
         self.tally.overdue = 0
+        self._coverage.begin()
         self._witness.succeeded(term)
         self._actor.act(())
         if term is None or look is None:
@@ -218,13 +235,18 @@ class Planning:
         self._owed |= bool(self._denials.exclusions() - before)
 
     def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
-        """Fresh plans, where they are due."""
-        self._owed = self._is_due([gang for gang in gangs if gang.pending is not None], look)
-        began_s = self._clock()
-        if not self._owed or began_s < self._rest_until_s:
-            return {}
+        """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
+        whose pods come one by one is not planned each time.
+        """
+        unready = planning.unready(gangs)
+        ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
+        self._owed = self._is_due(ready, look)
+        began_s, rooms = self._clock(), self._view.rooms()
+        covered = self._coverage.whole(look, rooms.keys(), began_s)
+        if not self._owed or not covered or began_s < self._rest_until_s:
+            return unready
         site = Site(
-            rooms=self._view.rooms(),
+            rooms=rooms,
             claims=tuple(self._view.claims()),
             exclusions=self._denials.exclusions().union(self._witness.exclusions(look.picture)),
         )

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from extender.controller.planning.scene import Look
 from extender.controller.signs.events import QUIET_S, EventType, Target
 from extender.controller.signs.signs import Signs
 from scoring import learning
 from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.recording import INCOMPLETE
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
 from scoring.planning.seats import natural
 from scoring.planning.values import Exclusion
+
+GATHERS_S: Final = 10.0
+"""How long the pods of a gang may take to come before that is worth an event. It would be the only
+one for a minute, when there is more to say of a gang that is complete."""
 
 
 class Witness:
@@ -43,7 +49,8 @@ class Witness:
         """The record of a gang is `now`."""
         said = None if before is None else replace(before, term=now.term, counts=now.counts)
         if said != now:
-            self._tell(gang, *_told(now))
+            gathers = now.lack in INCOMPLETE
+            self._tell(gang, *_told(now), after_s=GATHERS_S if gathers else 0.0)
 
     def last(self, overdue: Iterable[tuple[Gathered, GangPlan]], now_s: float) -> None:
         """These gangs, and no others, have run in part for too long. Each is told of once in a while,
@@ -59,12 +66,19 @@ class Witness:
             self._overdue_s[gang.key] = at_s
 
     def exclusions(self, picture: Picture) -> Iterable[Exclusion]:
-        """The nodes that failed pods of gangs, and have not reported anew since."""
-        return learning.exclusions(picture.fleet, self._keys())
+        """The nodes that failed pods of gangs, and have not reported anew since.
 
-    def _tell(self, gang: Gathered, reason: str, note: str, kind: EventType) -> None:
+        Those too of which the cache has not told yet: a replacement may come with the failure.
+        """
+        return learning.exclusions(picture.fleet, self._keys(), self._signs.learn())
+
+    def _tell(
+        self, gang: Gathered, reason: str, note: str, kind: EventType, *, after_s: float = 0.0
+    ) -> None:
         first, *others = _targets(gang)
-        self._signs.events.about(first, reason, note, kind, gang=gang.key, also=tuple(others))
+        self._signs.events.about(
+            first, reason, note, kind, gang=gang.key, also=tuple(others), after_s=after_s
+        )
 
 
 def _told(now: GangPlan) -> tuple[str, str, EventType]:

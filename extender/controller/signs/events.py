@@ -86,6 +86,8 @@ class _Held:
     reason: str
     note: str
     type: EventType
+    due_s: float = 0.0
+    """When its turn comes."""
 
 
 class Events:
@@ -126,11 +128,14 @@ class Events:
         *,
         gang: GangKey | None = None,
         also: tuple[Target, ...] = (),
+        after_s: float = 0.0,
     ) -> None:
         """Tell something of an object, and of those in `also`.
 
         `reason`: CamelCase. `note`: a sentence, cut at 1024 bytes. Of a `gang` one event a minute is
-        sent: another one waits for its turn, and a later one takes its place.
+        sent: another one waits for its turn, and a later one takes its place. `after_s`: how long
+        what is said of a gang waits for a later word at least; words that follow each other wait no
+        longer for it.
         """
         told = _Held((target, *also), reason[:LONGEST_REASON], _bounded(note), type)
         with self._lock:
@@ -141,14 +146,14 @@ class Events:
                 if gang is not None and self._held.pop(gang, None) is not None:
                     self.replaced += 1
                 return
-            if gang is not None and now_s < self._gang_s.get(gang, -QUIET_S) + QUIET_S:
-                if self._held.pop(gang, None) is not None or len(self._held) >= MOST_HELD:
-                    self.replaced += 1
-                if len(self._held) >= MOST_HELD:
-                    self._held.popitem(last=False)
-                self._held[gang] = told
-                return
             if gang is not None:
+                before = self._held.pop(gang, None)
+                self.replaced += before is not None
+                due_s = now_s + after_s if before is None else min(before.due_s, now_s + after_s)
+                due_s = max(due_s, self._gang_s.get(gang, -QUIET_S) + QUIET_S)
+                if now_s < due_s:
+                    self._hold(gang, replace(told, due_s=due_s))
+                    return
                 self._gang_s[gang] = now_s
             self._tell(told, now_s)
 
@@ -159,11 +164,17 @@ class Events:
             self._gang_s = {
                 gang: at_s for gang, at_s in self._gang_s.items() if now_s < at_s + QUIET_S
             }
-            for gang in [gang for gang in self._held if gang not in self._gang_s]:
+            for gang in [gang for gang, told in self._held.items() if told.due_s <= now_s]:
                 self._gang_s[gang] = now_s
                 told = self._held.pop(gang)
                 if not self._repeats(told, now_s):
                     self._tell(told, now_s)
+
+    def _hold(self, gang: GangKey, told: _Held) -> None:
+        if len(self._held) >= MOST_HELD:
+            self._held.popitem(last=False)
+            self.replaced += 1
+        self._held[gang] = told
 
     def _repeats(self, told: _Held, now_s: float) -> bool:
         """Whether the same was told a moment ago; then it is counted, and told with the next."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from extender.controller.signs.events import Events, EventType, Target
-from extender.controller.signs.outbox import Outbox
+from extender.controller.signs.outbox import MOST, Outbox
 from extender.controller.signs.ports import CacheWriter, View
 from scoring import learning
 from scoring.model import Rejection
@@ -35,10 +36,17 @@ class Lessons:
         self._events = events
         self._term = term
         self._again_s = 0.0
+        self._untold: deque[Rejection] = deque(maxlen=MOST)
+
+    @property
+    def untold(self) -> Sequence[Rejection]:
+        """What was learnt, and no Fleet showed at the last tick."""
+        return tuple(self._untold)
 
     def forget(self) -> None:
         """Another leads: what waits is its to find out."""
         self.outbox.clear()
+        self._untold.clear()
 
     def tick(self, picture: Picture, ahead_s: float, now_s: float) -> None:
         """Learn from what failed since. `ahead_s`: of the fleet's time line to Unix time."""
@@ -47,12 +55,14 @@ class Lessons:
             for lost in self.outbox.take_lost():
                 self.outbox.put(lost)
         fleet = picture.fleet
+        self._untold = deque(learning.untold(self._untold, fleet), maxlen=MOST)
         for pod in self._view.take_failed():
             found = learning.learnt(pod, fleet, fleet.now_s + ahead_s, picture.policy)
             if found is None:
                 self.known += 1
                 continue
             self.outbox.put(found)
+            self._untold.append(found)
             self._tell(found)
 
     def _tell(self, rejection: Rejection) -> None:

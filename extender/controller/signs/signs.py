@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from extender.config.model import Mode, UnknownNodes
@@ -15,7 +15,7 @@ from extender.controller.signs.lessons import Lessons
 from extender.controller.signs.ports import BreakerSink, CacheWriter, KubeWriter, View
 from extender.controller.signs.taints import Taints
 from extender.controller.signs.wakes import Wakes
-from scoring.model import GangKey, NodeName, WorkClass
+from scoring.model import GangKey, NodeName, Rejection, WorkClass
 from scoring.picture import Picture
 from scoring.wakes import Strangers
 
@@ -143,6 +143,13 @@ class Signs:
             self.conditions.tick(picture, now_s)
             self.taints.tick(picture, now_s)
             self.events.tick()
+
+    def learn(self) -> Sequence[Rejection]:
+        """Take in what nodes failed until now; of all that was learnt, what no Fleet shows yet."""
+        with self._lock:
+            if self._picture is not None and self._term is not None:
+                self.lessons.tick(self._picture, self._ahead_s, self._clock())
+            return self.lessons.untold
 
     def _forget(self) -> None:
         self._fresh = True

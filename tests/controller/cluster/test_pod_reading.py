@@ -310,3 +310,26 @@ def test_a_pod_without_uid_is_an_error() -> None:
     del body["metadata"]["uid"]
     with pytest.raises(ProjectionError, match=r"metadata.uid"):
         keep(body)
+
+
+@pytest.mark.parametrize(
+    ("written", "woken_s"),
+    [
+        ("2026-11-29T10:00:00.500000Z", CREATED_S + 0.5),
+        ("2026-11-29T10:00:00", None),
+        ("just now", None),
+        ("", None),
+    ],
+)
+def test_a_member_tells_when_it_was_woken(written: str, woken_s: float | None) -> None:
+    """Else it would be woken again at once, and again. What is no moment with its zone is none."""
+    body = indexed_job(3)
+    body["metadata"]["annotations"]["surefoot.dev/wake"] = written
+    assert member(body).woken_s == woken_s
+
+
+def test_a_pod_that_never_preempts_waits_instead() -> None:
+    """kube-scheduler would evict nobody for it, whatever its annotation says."""
+    body = indexed_job(0, preemptionPolicy="Never")
+    body["metadata"].setdefault("annotations", {})["surefoot.dev/on-shortfall"] = "preempt"
+    assert member(body).on_shortfall is OnShortfall.WAIT

@@ -213,7 +213,7 @@ def test_troubles_are_forgotten_in_time(desk: Desk) -> None:
     desk.api.delete("pods", "lab/b")
     desk.nominate(pods[1])
     desk.ended(Verb.NOMINATE, Ending.CHANGED, 2)
-    eventually(lambda: set(desk.actor._trouble) == {"uid-b"}, "a is forgotten")
+    eventually(lambda: set(desk.actor._written) == {"uid-b"}, "a is forgotten")
 
 
 def test_nothing_is_sent_by_who_leads_no_more(desk: Desk) -> None:

@@ -138,6 +138,27 @@ class TestLessons:
         shown(stage, signs, silent(0))
         eventually(lambda: stage.cache.rejections, "it is kept")
 
+    def test_it_is_known_before_the_cache_tells_of_it(self, stage: Stage, signs: Signs) -> None:
+        """A replacement is planned as soon as it is there, and the way by the cache is longer."""
+        signs.on_fleet(None, silent(0), frozenset())
+        stage.view.failures.append(Failure(at_s=stage.clock.now_s))
+        (found,) = signs.learn()
+        assert (found.node, found.owner, found.name) == ("n0", "lab/ranks", "rank-3")
+        assert signs.learn() == (found,)
+        fleet = replace(silent(0).fleet, rejections={found.node: (replace(found, at_s=NOW_S),)})
+        signs.on_fleet(None, seen(fleet), frozenset())
+        assert signs.learn() == ()
+
+    def test_who_does_not_lead_leaves_it_to_the_leader(self, stage: Stage, signs: Signs) -> None:
+        """What it had learnt, too."""
+        signs.on_fleet(None, silent(0), frozenset())
+        stage.view.failures.append(Failure(at_s=stage.clock.now_s))
+        assert signs.learn()
+        signs.rest()
+        stage.view.failures.append(Failure(at_s=stage.clock.now_s))
+        assert signs.learn() == ()
+        assert stage.view.failures
+
     def test_it_is_an_event_on_the_node(self, stage: Stage) -> None:
         """With the pod, its owner and the kubelet's reason."""
         stage.add_nodes("n0")

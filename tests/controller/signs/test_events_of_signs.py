@@ -155,6 +155,31 @@ class TestGangs:
         assert [each["message"] for each in sent(stage, events, 1)] == ["3 of 4"]
 
 
+class TestPatience:
+    """What may be over soon."""
+
+    def test_it_is_told_when_it_lasts(self, stage: Stage, events: Events) -> None:
+        """Its last word, and counted from the first: pods that trickle in put nothing off."""
+        events.about(JOB, "GangMembersMissing", "1 of 4 pods exists", gang=GANG, after_s=10.0)
+        stage.clock.pass_s(6.0)
+        events.about(JOB, "GangMembersMissing", "2 of 4 pods exist", gang=GANG, after_s=10.0)
+        events.tick()
+        stage.clock.pass_s(5.0)
+        events.tick()
+        assert [each["message"] for each in sent(stage, events, 1)] == ["2 of 4 pods exist"]
+
+    def test_a_later_word_does_not_wait_for_it(self, stage: Stage, events: Events) -> None:
+        """It is told at once, and what it took the place of is not."""
+        events.about(JOB, "GangMembersMissing", "1 of 4 pods exists", gang=GANG, after_s=10.0)
+        events.about(JOB, "GangNoRoom", "needs 4 nodes", gang=GANG)
+        (found,) = sent(stage, events, 1)
+        assert found["reason"] == "GangNoRoom"
+        stage.clock.pass_s(61.0)
+        events.tick()
+        events.about(JOB, "GangPlanned", "4 of 4", gang=GANG)
+        assert [each["reason"] for each in sent(stage, events, 2)] == ["GangNoRoom", "GangPlanned"]
+
+
 class TestTrouble:
     """Events never hurt anybody."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from e2e.matrix import Column, Outcome, Result, page, results
+from e2e.matrix import Column, Outcome, Result, keep, kept, page, results
 
 REPORT = """\
 <testsuites><testsuite>
@@ -57,3 +57,27 @@ def test_the_page_counts_by_file_and_version() -> None:
     assert failures.endswith("| none | 1 passed |")
     assert "1. gangs came with Kubernetes 1.37" in lines
     assert any(line.startswith("1.34.9 is not served") for line in lines)
+
+
+def test_a_file_that_runs_again_takes_the_place_of_its_earlier_results(tmp_path: Path) -> None:
+    """What other files came to stays, version by version."""
+    first = (_result(VETOES, Outcome.FAILED), _result(FAILURES, Outcome.PASSED))
+    keep(tmp_path, Column(wanted="1.37.2", version="1.37.2", results=first))
+    keep(tmp_path, Column(wanted="1.36.3", version="1.36.3", results=first))
+    again = (_result(VETOES, Outcome.PASSED),)
+    keep(tmp_path, Column(wanted="1.37.2", version="1.37.2", results=again))
+    found = kept(tmp_path)
+    assert set(found["1.37.2"].results) == {
+        _result(VETOES, Outcome.PASSED),
+        _result(FAILURES, Outcome.PASSED),
+    }
+    assert found["1.36.3"].results == first
+
+
+def test_results_of_another_patch_release_are_not_mixed_in(tmp_path: Path) -> None:
+    """A column is of one version."""
+    old = (_result(FAILURES, Outcome.PASSED),)
+    keep(tmp_path, Column(wanted="1.34.9", version="1.34.4", results=old))
+    now = (_result(VETOES, Outcome.PASSED),)
+    keep(tmp_path, Column(wanted="1.34.9", version="1.34.9", results=now))
+    assert kept(tmp_path)["1.34.9"].results == now

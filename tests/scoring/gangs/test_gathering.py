@@ -228,6 +228,34 @@ def test_indices_do_not_call_a_member_missing_that_is_done() -> None:
     assert {member.index for member in found.pending.members} == {None}
 
 
+def test_numbers_in_names_tell_who_is_missing_where_no_index_does() -> None:
+    """Plain pods: `train-2` is the one that is not there."""
+    found = gathered(*(pod(f"train-{number}", least=4) for number in (0, 1, 3)))
+    assert found.pending is not None
+    assert {member.name: member.index for member in found.pending.members} == {
+        "train-0": 0,
+        "train-1": 1,
+        "train-3": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train-1", "train-2"),
+        ("ps-0", "worker-1"),
+        ("train-0", "train-x7k2p"),
+        ("train-0", "train-00"),
+        ("first", "second"),
+    ],
+)
+def test_names_that_do_not_tell_who_is_missing_are_no_indices(names: tuple[str, ...]) -> None:
+    """They count from 1, are of several kinds, or have no numbers."""
+    found = gathered(*(pod(name, least=3) for name in names))
+    assert found.pending is not None
+    assert {member.index for member in found.pending.members} == {None}
+
+
 # --- what else a gang is -------------------------------------------------------------------------
 
 

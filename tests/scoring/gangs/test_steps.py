@@ -92,6 +92,14 @@ def test_members_beyond_the_plan_stay_gated() -> None:
     assert verbs(found) == [(Verb.LIFT, "train-0", None)]
 
 
+def test_a_gang_that_may_evict_is_lifted_when_every_replica_knows_its_plan() -> None:
+    """A victim that one of them does not know of yet would be spared, and not asked about again."""
+    ready = gang(pod(0, nominated="n0"), on_shortfall=OnShortfall.PREEMPT)
+    kept = record(ready, PLANNED, "n0")
+    assert steps(ready, kept, RULES, NOW_S + 0.9) == ()
+    assert verbs(steps(ready, kept, RULES, NOW_S + 1.0)) == [(Verb.LIFT, "train-0", None)]
+
+
 def test_autoscale_lifts_after_its_time_and_without_nominations() -> None:
     """So that autoscalers see pods that are Unschedulable, which they never do while gated."""
     waits = gang(pod(0), pod(1), on_shortfall=OnShortfall.AUTOSCALE)

@@ -14,13 +14,13 @@ from sites import Cluster, cluster, racked
 
 from scoring import picture
 from scoring.gangs.evicting import Rest, left_with
-from scoring.gangs.planning import outcomes
+from scoring.gangs.planning import outcomes, unready
 from scoring.gangs.record import GangState
 from scoring.gangs.rules import OnShortfall
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
-from scoring.planning.outcome import Outcome, Plan, Shortfall
+from scoring.planning.outcome import Lack, Outcome, Plan, Shortfall
 from scoring.planning.values import PendingGang
 
 EVICTS = OnShortfall.PREEMPT
@@ -135,3 +135,12 @@ def test_keys_are_those_of_the_gangs() -> None:
     of = cluster(*racked(2, per_rack=2))
     found = outcomes(scene(of), of.site, [gathered(train("a", 1)), members.gang()], {})
     assert list(found) == [GangKey("ml/a")]
+
+
+def test_a_gang_of_which_pods_are_missing_is_told_so_without_a_plan() -> None:
+    """Whatever room there is."""
+    short = gathered(train("a", 2, least=3))
+    found = unready([short, gathered(train("b", 2)), members.gang()])
+    assert [(key, each.lack) for key, each in found.items()] == [
+        (GangKey("ml/a"), Lack.MEMBERS_MISSING)
+    ]
