@@ -12,11 +12,12 @@ import pytest
 from clocks import Clock
 from kubes import ApiServer, Call, refuses, unanswered
 from servers import eventually
+from structlog.testing import CapturingLogger
 
 from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.shapes import POD
 from extender.controller.cluster.values import GatedPod
-from extender.controller.planning.acting import FORGET_S, LAST_PAUSE_S, Actor, Ending
+from extender.controller.planning.acting import FORGET_S, LAST_PAUSE_S, LATE_S, Actor, Ending
 from extender.kube.fence import Fence
 from extender.kube.writing import Writer
 from scoring.gangs.rules import GATE, GangRules
@@ -149,6 +150,28 @@ def test_a_pod_that_changed_is_left_alone_until_it_is_seen_anew(desk: Desk) -> N
     desk.nominate(desk.seen("a"))
     desk.ended(Verb.NOMINATE, Ending.DONE)
     assert desk.actor.endings.total() == 2
+
+
+@pytest.mark.parametrize("status", [404, 409, 422])
+def test_a_refusal_that_no_change_explains_is_a_failure(
+    desk: Desk, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An admission policy answers like a pod that changed. It is said why, and tried again all the same."""
+    log = CapturingLogger()
+    monkeypatch.setattr("extender.controller.planning.acting._log", log)
+    desk.put("a")
+    pod = desk.seen("a")
+    desk.api.faults["write"].extend([refuses(status)] * 2)
+    desk.nominate(pod)
+    desk.ended(Verb.NOMINATE, Ending.CHANGED)
+    assert log.calls == []
+    desk.clock.now_s += LATE_S
+    desk.nominate(pod)
+    desk.ended(Verb.NOMINATE, Ending.FAILED)
+    assert [call.args for call in log.calls] == [("write_failed",)]
+    desk.clock.now_s += LAST_PAUSE_S
+    desk.nominate(pod)
+    desk.ended(Verb.NOMINATE, Ending.DONE)
 
 
 def test_a_write_that_keeps_failing_is_tried_less_and_less_often(desk: Desk) -> None:
