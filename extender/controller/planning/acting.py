@@ -36,6 +36,9 @@ FORGET_S: Final = 60.0
 """How long after its pause a pod is remembered: who still wants the write tries it sooner."""
 _CHANGED: Final = frozenset({404, 409, 422})
 """Answers which tell that the pod is not what it was looked at as."""
+LATE_S: Final = 3.0
+"""How long a pod may be seen as it was before a change. Whoever is told of one for longer, and sees none,
+is refused for another reason: by an admission policy, say."""
 
 _log = structlog.get_logger("surefoot.controller")
 
@@ -85,6 +88,8 @@ class _Written:
     """
 
     version: str
+    since_s: float
+    """When it was first written to as it is."""
     until_s: float
     pause_s: float
 
@@ -170,13 +175,21 @@ class Actor:
         except FencedError:
             ending = Ending.FENCED
         except RefusedError as error:
-            changed = error.status in _CHANGED
+            changed = error.status in _CHANGED and not self._is_late(task)
             ending = Ending.CHANGED if changed else self._failed(task, error)
         except KubeError as error:
             ending = self._failed(task, error)
         except Exception as error:  # noqa: BLE001 - one pod must never stop the others
             ending = self._failed(task, error)
         return ending, answer
+
+    def _is_late(self, task: _Task) -> bool:
+        """Whether the pod would have been seen changed by now."""
+        with self._lock:
+            last = self._written.get(task.uid)
+        if last is None or last.version != task.version:
+            return False
+        return self._clock() >= last.since_s + LATE_S
 
     def _failed(self, task: _Task, error: Exception) -> Ending:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
@@ -187,7 +200,8 @@ class Actor:
         again = known is not None and known.version == version
         pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
         pause_s = SEEN_S if done else pause_s
-        self._written[uid] = _Written(version, now_s + pause_s, pause_s)
+        since_s = known.since_s if again and known else now_s
+        self._written[uid] = _Written(version, since_s, now_s + pause_s, pause_s)
         if now_s >= self._forget_s:
             self._forget_s = now_s + FORGET_S
             self._written = {

@@ -87,6 +87,7 @@ TOPOLOGIES: dict[str, tuple[Json, Topology]] = {
         Topology(required=Level.ZONE, preferred=Level.CLIQUE),
     ),
     "blank": ({"surefoot.dev/topology-required": " "}, NO_TOPOLOGY),
+    "longer than any label": ({"surefoot.dev/topology-required": "x" * 99_999}, Topology(required="x" * 400)),
     "Surefoot's before Kueue's": (
         {
             "surefoot.dev/topology-preferred": "node",
