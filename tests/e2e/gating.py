@@ -80,7 +80,8 @@ def gates_stay(cluster: Cluster, pods: Pods) -> Iterator[None]:
     text = (MANIFESTS / "gates-stay.yaml").read_text().replace("NAMESPACE", pods.namespace)
     cluster.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     try:
-        pods.create(gated(pod("probe", gpus=0)))
+        # Of a gang that is never whole: from any other pod a leader would lift the gate before this works.
+        pods.create(gated(pod("probe", gang="probe", size=2)))
         eventually(lambda: _is_refused(cluster, pods), "gates stay")
         pods.delete("probe")
         yield
