@@ -14,6 +14,7 @@ from extender.kube.fence import Fence
 from extender.store.schema import Kind
 from scoring.gangs import planning
 from scoring.gangs.record import GangState
+from scoring.gangs.steps import Verb
 from scoring.model import GangKey, NodeName, Rejection
 
 __all__ = ["rehearsal"]
@@ -291,3 +292,20 @@ def test_of_partial_gangs_one_at_a_time_is_evicted(rehearsal: Rehearsal) -> None
     assert evicted() == []
     rehearsal.clock.pass_s(EVICT_S)
     assert evicted() == ["two-0"]
+
+
+def test_no_gate_is_lifted_before_the_cache_has_the_plan(rehearsal: Rehearsal) -> None:
+    """A replica that still knows that the gang waits would refuse its first members."""
+    rehearsal.node("n0")
+    names = rehearsal.gang("train", 2, gpus=2)
+    rehearsal.plans()
+    for name in names:
+        rehearsal.show(name, gated=True, nominatedNodeName="n0")
+    endings = rehearsal.planning._actor.endings
+    rehearsal.plans(2)
+    eventually(lambda: not rehearsal.planning._actor._busy, "nothing is on its way")
+    assert {verb for verb, _ in endings} <= {Verb.NOMINATE}
+    rehearsal.wanted.take(100)
+    rehearsal.wanted.done()
+    rehearsal.plans()
+    eventually(lambda: Verb.LIFT in {verb for verb, _ in endings}, "the lifts")
