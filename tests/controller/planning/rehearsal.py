@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import cluster_objects
 import pytest
@@ -36,6 +37,7 @@ from extender.kube.writing import Writer as KubeWriter
 from extender.store.connect import StoreSettings
 from extender.store.writer import Writer
 from scoring.gangs.rules import GATE, GangRules
+from scoring.gangs.steps import Verb
 from scoring.model import Cause, ClusterNode, Fleet, GangKey, Health, Node, NodeName
 from scoring.policy import DEFAULT
 
@@ -134,15 +136,19 @@ class Rehearsal:
         """All members of one."""
         return [self.member(f"{name}-{at}", size=count, **more) for at in range(count)]
 
-    def show(self, name: str, *, node: str | None = None, **status: Any) -> str:
-        """A pod as a watch shows it now, on `node` if it is bound."""
+    def show(
+        self, name: str, *, node: str | None = None, gated: bool = False, **status: Any
+    ) -> str:
+        """A pod as a watch shows it now, on `node` if it is bound. One with a status is `gated` no
+        more unless that is said.
+        """
         self._version += 1
         body = self._bodies[name]
         body["metadata"]["resourceVersion"] = str(self._version)
         body["status"] = {"phase": "Pending", **status}
         if node:
             body["spec"]["nodeName"] = node
-        if node or status:
+        if node or (status and not gated):
             body["spec"].pop("schedulingGates", None)
         kept = PodReader(DEFAULT, self.rules).read(POD.decode(cluster_objects.raw(body)[1]))
         assert kept is not None
@@ -161,6 +167,13 @@ class Rehearsal:
         for _ in range(rounds):
             self.planning.round()
         return self.planning.tally.plans - before
+
+    def begun(self) -> list[Verb]:
+        """The writes that one round begins."""
+        found: list[Verb] = []
+        with patch.object(Actor, "act", lambda _, steps: found.extend(each.verb for each in steps)):
+            self.planning.round()
+        return found
 
     def places(self, gang: str = "train") -> dict[str, NodeName | None]:
         """Where the members of a gang are planned."""
