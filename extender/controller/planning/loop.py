@@ -57,7 +57,6 @@ class Tally:
     plans: int = 0
     plan_s: float = 0.0
     """Time spent on plans, together."""
-    last_plan_s: float = 0.0
     overdue: int = 0
     """Gangs that run in part, and for too long."""
     problem: str | None = None
@@ -265,7 +264,6 @@ class Planning:
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
         self.tally.plans += 1
         self.tally.plan_s += took_s
-        self.tally.last_plan_s = took_s
         return found
 
     def _without(self, below: int) -> Rest:
