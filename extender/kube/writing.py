@@ -71,15 +71,11 @@ class Writer:
         """Put an object in place of the one whose resourceVersion it names. Raises as `patch` does."""
         return self._send("PUT", path, body, _JSON)
 
-    def delete(self, path: str, body: bytes = b"") -> bytes:
-        """Delete an object; `body`: DeleteOptions, as preconditions. Raises as `patch` does."""
-        return self._send("DELETE", path, body or None, _JSON)
-
     def close(self) -> None:
         """Give the connections back."""
         self._session.close()
 
-    def _send(self, verb: str, path: str, body: bytes | None, content: str) -> bytes:
+    def _send(self, verb: str, path: str, body: bytes, content: str) -> bytes:
         with self._free:
             if self._fence is not None:
                 self._fence.check()  # before a connection is made in vain

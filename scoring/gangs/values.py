@@ -29,7 +29,6 @@ class GangPod:
     member: Member
     """What the planner needs of it; its uid and name."""
     priority: int = 0
-    scheduler: str = ""
     created_s: float
     """Unix time."""
     owner: Owner | None = None

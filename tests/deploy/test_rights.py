@@ -36,6 +36,19 @@ def test_every_kind_by_which_gangs_are_known_may_be_read_and_no_other() -> None:
     assert all(set(rule["verbs"]) == READS for rule in rules)
 
 
+def test_what_it_changes_is_written_to_core_kinds_alone() -> None:
+    """Events too (`signs.paths`), so no other group is granted."""
+    rules = _rules("ClusterRole", "surefoot-controller-acts")
+    assert {group for rule in rules for group in rule["apiGroups"]} == {""}
+    granted = {resource: set(rule["verbs"]) for rule in rules for resource in rule["resources"]}
+    assert granted == {
+        "pods": {"patch"},
+        "pods/status": {"patch"},
+        "nodes/status": {"patch"},
+        "events": {"create", "patch"},
+    }
+
+
 def test_the_lease_that_may_be_renewed_is_the_one_that_is_taken() -> None:
     """By its default name."""
     names = [rule.get("resourceNames") for rule in _rules("Role", "surefoot-controller")]

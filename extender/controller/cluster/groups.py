@@ -46,10 +46,6 @@ class Source:
         """`podgroups.scheduling.k8s.io`, as CustomResourceDefinitions are named."""
         return f"{self.resource}.{self.group}"
 
-    def path(self, version: str) -> str:
-        """Where the API server has all of them."""
-        return f"/apis/{self.group}/{version}/{self.resource}"
-
 
 def needed(rules: GangRules) -> tuple[Source, ...]:
     """The rows that say something of gangs that `rules` plan."""

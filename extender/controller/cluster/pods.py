@@ -93,7 +93,6 @@ class PodReader:
                 nominated=share(NodeName(nominated)) if nominated else None,
             ),
             priority=spec.priority or 0,
-            scheduler=share(ask.scheduler),
             created_s=_created_s(metadata),
             owner=share(_owner(metadata)),
             topology=share(places.topology_of(facts)),
@@ -146,13 +145,10 @@ class PodReader:
             version=metadata.resource_version or "",
             need=self._share(ask.need),
             selection=self._share(selection(spec)),
-            gpus=ask.need.count,
             message=self._share(message or ""),
             gang=ask.gang.key if ask.gang else None,
             priority=spec.priority or 0,
             created_s=_created_s(metadata),
-            owner=ask.owner,
-            scheduler=self._share(ask.scheduler),
             woken_at=(metadata.annotations or {}).get(WAKE) or "",
         )
 
@@ -165,7 +161,6 @@ def _gated(spec: shapes.Spec, metadata: shapes.Metadata, ask: Ask) -> GatedPod |
         name=ask.name,
         uid=ask.uid,
         version=metadata.resource_version or "",
-        created_s=_created_s(metadata),
     )
 
 

@@ -32,17 +32,12 @@ class RefusedPod:
     """Its resourceVersion."""
     need: Need
     selection: Selection
-    gpus: int
-    """Units of the GPU resource that it asks for."""
     message: str
     """Of kube-scheduler."""
     gang: GangKey | None
     priority: int
     created_s: float
     """Unix time."""
-    owner: str
-    """As `Ask.owner`."""
-    scheduler: str
     woken_at: str
     """The annotation that wakes it, as it stands; empty: there is none."""
 
@@ -55,7 +50,6 @@ class GatedPod:
     name: str
     uid: PodUid
     version: str
-    created_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from extender.controller.cluster.values import GatedPod
 from extender.controller.planning import writes
 from extender.controller.planning.writes import Write
+from extender.controller.signs.ports import KubeWriter
 from extender.kube.errors import FencedError, KubeError, RefusedError
-from extender.kube.writing import PatchKind
 from scoring.gangs.steps import Step, Verb
 from scoring.model import PodUid
 
@@ -52,16 +52,6 @@ class Ending(StrEnum):
     FENCED = "fenced"
     """Not sent: somebody else may lead."""
     FAILED = "failed"
-
-
-class KubeWriter(Protocol):
-    """The API server, behind the leader's fence. Each method may raise `KubeError`."""
-
-    def patch(self, path: str, body: bytes, *, kind: PatchKind = PatchKind.JSON) -> bytes:
-        """Change an object; it, as it is then."""
-
-    def create(self, path: str, body: bytes) -> bytes:
-        """Create an object; it, as it is then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.steps import Step, Verb, overdue, steps
 from scoring.gangs.values import Gathered
-from scoring.model import GangKey
+from scoring.model import GangKey, NodeName
 from scoring.planning.outcome import Outcome
 from scoring.planning.values import Site
 
@@ -59,7 +59,6 @@ class Tally:
     plans: int = 0
     plan_s: float = 0.0
     """Time spent on plans, together."""
-    last_plan_s: float = 0.0
     overdue: int = 0
     """Gangs that run in part, and for too long."""
     problem: str | None = None
@@ -109,6 +108,8 @@ class Planning:
         """Whether a plan must be made, as soon as that may be: it was due, and put off."""
         self._due = True
         """Whether something changed since the last plan that may give room to gangs that wait."""
+        self._doubted: set[GangKey] = set()
+        """The gangs whose standing plan may not do any more, and that are yet to be planned anew."""
         self._hushed: tuple[Sequence[Gathered], Sequence[Gathered]] = ((), ())
         """The gangs of the view, and what is planned of them where nobody acts on plans."""
         self._rest_until_s = 0.0
@@ -195,12 +196,20 @@ class Planning:
         now_s, self._early = self._unix(), False
         for gang in gangs:
             record = self._records.get(gang.key)
-            found = steps(gang, record, self._rules, now_s) if record else ()
+            found = self._undoubted(gang, steps(gang, record, self._rules, now_s) if record else ())
             if self._is_early(gang, found):
                 self._early = True
                 continue
             if all(step.verb is not Verb.EVICT for step in found) or self._may_evict(gang):
                 yield from found
+
+    def _undoubted(self, gang: Gathered, found: Sequence[Step]) -> Sequence[Step]:
+        """The steps that can be taken: what is let go cannot be gated again, so it waits for the plan
+        that is owed.
+        """
+        if gang.key not in self._doubted:
+            return found
+        return [step for step in found if step.verb is not Verb.LIFT]
 
     def _is_early(self, gang: Gathered, found: Sequence[Step]) -> bool:
         """Whether these would be the first lifts of a gang whose plan the cache does not have yet: a
@@ -242,6 +251,7 @@ class Planning:
             for key, record in fleet.plans.items()
         }
         self._denials = Denials()
+        self._doubted = set(self._records)
         _log.info("leads", term=term, gangs=len(self._records))
 
     def _heed(self, gangs: Sequence[Gathered]) -> None:
@@ -272,11 +282,11 @@ class Planning:
         found = planning.outcomes(look.picture, site, gangs, self._records, self._without)
         took_s = self._clock() - began_s
         self._owed = self._due = False
+        self._doubted = set()
         self._planned_s = began_s
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
         self.tally.plans += 1
         self.tally.plan_s += took_s
-        self.tally.last_plan_s = took_s
         return found
 
     def _without(self, below: int) -> Rest:
@@ -285,40 +295,60 @@ class Planning:
 
     def _is_due(self, pending: Sequence[Gathered], look: Look) -> bool:
         """Whether another plan could come out."""
-        if self._owed or not pending:
+        self._doubted |= self._outgrown(pending) | self._disturbed(pending, look)
+        self._doubted &= {gang.key for gang in pending}
+        if self._owed or self._doubted:
             return bool(pending)
-        fickle = False
-        for gang in pending:
-            record = self._records.get(gang.key)
-            if record is None:
-                return True
-            if self._recorded.get(gang.key) is not gang and not recording.holds_good(gang, record):
-                return True
-            if record.lack or any(seat.node is None for seat in record.seats.values()):
-                fickle = True
-        late = self._clock() - self._planned_s >= REPLAN_S
-        if fickle and (self._due or late or look.changed):
+        records = [self._records.get(gang.key) for gang in pending]
+        if None in records:
             return True
-        return self._is_disturbed(pending, look)
+        fickle = any(
+            record.lack or any(seat.node is None for seat in record.seats.values())
+            for record in records
+            if record is not None
+        )
+        late = self._clock() - self._planned_s >= REPLAN_S
+        return fickle and (self._due or late or bool(look.changed))
 
-    def _is_disturbed(self, pending: Sequence[Gathered], look: Look) -> bool:
-        """Whether a node that a member is still to come to is not what it was planned as."""
-        if not look.changed:
-            return False
-        seats = {
-            self._records[gang.key].seat(pod.member.uid)
+    def _outgrown(self, pending: Sequence[Gathered]) -> set[GangKey]:
+        """The gangs that are not what their records are about."""
+        return {
+            gang.key
             for gang in pending
-            for pod in gang.members
-            if pod.member.bound is None
+            if (record := self._records.get(gang.key)) is not None
+            and self._recorded.get(gang.key) is not gang
+            and not recording.holds_good(gang, record)
         }
-        names = [name for name in look.changed if name in seats]
+
+    def _disturbed(self, pending: Sequence[Gathered], look: Look) -> set[GangKey]:
+        """The gangs of which a member is still to come to a node that is not what it was planned as."""
+        awaited = {
+            gang.key: names
+            for gang in pending
+            if look.changed and (names := self._awaited(gang) & look.changed)
+        }
         settlers = {
             uid
-            for record in (self._records.values() if names else ())
+            for record in (self._records.values() if awaited else ())
             for uid, seat in record.seats.items()
             if seat.node in look.changed
         }
-        return settling.disturbed(look.before, look.picture, names, settlers)
+        return {
+            key
+            for key, names in awaited.items()
+            if settling.disturbed(look.before, look.picture, names, settlers)
+        }
+
+    def _awaited(self, gang: Gathered) -> set[NodeName]:
+        """The nodes that members are still to come to."""
+        record = self._records.get(gang.key)
+        if record is None:
+            return set()
+        return {
+            seat
+            for pod in gang.members
+            if pod.member.bound is None and (seat := record.seat(pod.member.uid)) is not None
+        }
 
     def _record(
         self, gangs: Sequence[Gathered], outcomes: Mapping[GangKey, Outcome], term: int

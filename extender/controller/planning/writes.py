@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
 from extender.controller.cluster.values import GatedPod
+from extender.controller.signs import paths
 from extender.kube.writing import PatchKind
 from scoring.gangs.rules import GATE, WAKE
 from scoring.gangs.steps import Step, Verb
@@ -36,7 +36,7 @@ GATES: Final = "/spec/schedulingGates"
 
 def write(step: Step, now_s: float) -> Write:
     """The request that a step is. `now_s`: Unix time."""
-    pod, path = step.pod, path_of(step.pod)
+    pod, path = step.pod, paths.pod(step.pod.namespace, step.pod.member.name)
     match step.verb:
         case Verb.NOMINATE:
             change = {"op": "add", "path": NOMINATED, "value": step.node}
@@ -64,13 +64,8 @@ def release(pod: GatedPod) -> Write:
     metadata = {"uid": pod.uid, "resourceVersion": pod.version}
     gates = [{"$patch": "delete", "name": GATE}]  # Kubernetes merges them by name
     body = {"metadata": metadata, "spec": {"schedulingGates": gates}}
-    path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}"
+    path = paths.pod(pod.namespace, pod.name)
     return Write(path, msgspec.json.encode(body), PatchKind.STRATEGIC)
-
-
-def path_of(pod: GangPod) -> str:
-    """Where a pod is on the API server."""
-    return f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.member.name)}"
 
 
 def _eviction(pod: GangPod) -> bytes:

@@ -13,12 +13,12 @@ from extender.controller.signs.ports import KubeWriter, RefusedPod, View
 from extender.kube.errors import RefusedError
 from extender.kube.writing import PatchKind
 from scoring import wake_queue, wakes
+from scoring.gangs.rules import WAKE
 from scoring.model import GangKey, NodeName, PodUid
 from scoring.picture import Picture
 from scoring.wake_queue import Recent
 from scoring.wakes import Strangers
 
-ANNOTATION: Final = "surefoot.dev/wake"
 AGAIN_S: Final = 5.0
 """From a touch that did not get through to the next."""
 
@@ -115,7 +115,7 @@ class Wakes:
         body = {
             "metadata": {
                 "uid": pod.uid,  # a pod of the same name that came later is another
-                "annotations": {ANNOTATION: paths.rfc3339(self._wall())},
+                "annotations": {WAKE: paths.rfc3339(self._wall())},
             }
         }
         path = paths.pod(pod.namespace, pod.name)

@@ -212,7 +212,6 @@ def test_only_what_is_planned_is_watched() -> None:
     assert [each.name for each in needed(kai)] == ["podgroups.scheduling.run.ai"]
 
 
-def test_where_the_objects_are() -> None:
-    """Of each version that can be read."""
-    assert source(KUEUE).path("v1beta2") == "/apis/kueue.x-k8s.io/v1beta2/workloads"
+def test_no_two_sources_have_one_name() -> None:
+    """The view keeps what each said under it."""
     assert len({each.name for each in SOURCES}) == len(SOURCES)

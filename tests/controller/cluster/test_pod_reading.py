@@ -145,12 +145,7 @@ def test_all_of_a_member() -> None:
     )
     body["metadata"]["annotations"]["surefoot.dev/on-shortfall"] = "preempt"
     found = member(body)
-    assert (found.namespace, found.version, found.priority, found.scheduler) == (
-        "ml",
-        "77",
-        7,
-        "default-scheduler",
-    )
+    assert (found.namespace, found.version, found.priority) == ("ml", "77", 7)
     assert found.owner == Owner(kind="Job", name="train", uid="uid-train")
     assert found.created_s == CREATED_S
     assert found.on_shortfall is OnShortfall.PREEMPT
@@ -299,7 +294,6 @@ def test_equal_parts_are_one_object() -> None:
         lambda pod: pod.member.shape,
         lambda pod: pod.gang,
         lambda pod: pod.owner,
-        lambda pod: pod.scheduler,
         lambda pod: pod.gates,
     ]
     assert all(part(one) is part(two) for part in parts)

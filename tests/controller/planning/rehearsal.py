@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import cluster_objects
 import pytest
@@ -36,6 +37,7 @@ from extender.kube.writing import Writer as KubeWriter
 from extender.store.connect import StoreSettings
 from extender.store.writer import Writer
 from scoring.gangs.rules import GATE, GangRules
+from scoring.gangs.steps import Step, Verb
 from scoring.model import Cause, ClusterNode, Fleet, GangKey, Health, Node, NodeName
 from scoring.policy import DEFAULT
 
@@ -137,7 +139,9 @@ class Rehearsal:
     def show(
         self, name: str, *, node: str | None = None, gated: bool = False, **status: Any
     ) -> str:
-        """A pod as a watch shows it now, on `node` if it is bound; `gated`: our gate is still there."""
+        """A pod as a watch shows it now, on `node` if it is bound. One with a status is `gated` no
+        more unless that is said.
+        """
         self._version += 1
         body = self._bodies[name]
         body["metadata"]["resourceVersion"] = str(self._version)
@@ -163,6 +167,19 @@ class Rehearsal:
         for _ in range(rounds):
             self.planning.round()
         return self.planning.tally.plans - before
+
+    def begun(self) -> list[Verb]:
+        """The writes that one round begins, once the cache has all that was said."""
+        found: list[Verb] = []
+        self.wanted.take(1_000)
+        self.wanted.done()
+
+        def noted(_: Actor, steps: Iterable[Step], __: object = ()) -> None:
+            found.extend(each.verb for each in steps)
+
+        with patch.object(Actor, "act", noted):
+            self.planning.round()
+        return found
 
     def places(self, gang: str = "train") -> dict[str, NodeName | None]:
         """Where the members of a gang are planned."""

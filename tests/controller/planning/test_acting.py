@@ -286,9 +286,7 @@ def test_strays_lose_our_gate_alone(desk: Desk) -> None:
     """By a patch that names it."""
     desk.put("a", schedulingGates=[{"name": "team.dev/x"}, {"name": GATE}])
     seen = desk.seen("a")
-    stray = GatedPod(
-        namespace="lab", name="a", uid=seen.member.uid, version=seen.version, created_s=0.0
-    )
+    stray = GatedPod(namespace="lab", name="a", uid=seen.member.uid, version=seen.version)
     desk.actor.act([], [stray])
     desk.ended(Verb.LIFT, Ending.DONE)
     assert desk.seen("a").gates == frozenset({"team.dev/x"})

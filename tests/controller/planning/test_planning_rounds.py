@@ -123,7 +123,6 @@ def test_planning_rests_three_times_as_long_as_it_took(rehearsal: Rehearsal) -> 
         rehearsal.clock.pass_s(0.01)
     tally = rehearsal.planning.tally
     assert tally.plan_s == pytest.approx(0.1 * tally.plans)
-    assert tally.last_plan_s == pytest.approx(0.1)
     took_s = rehearsal.clock() - began_s
     assert 0.2 <= tally.plan_s / took_s <= 1 / (1 + REST_RATIO) + 0.05
 
@@ -144,6 +143,46 @@ def test_what_is_put_off_is_made_after_the_rest(rehearsal: Rehearsal) -> None:
     rehearsal.clock.pass_s(0.3)
     assert rehearsal.plans(3) == 1
     assert bad not in rehearsal.places().values()
+
+
+def test_no_gate_is_lifted_by_a_plan_that_is_in_doubt(rehearsal: Rehearsal) -> None:
+    """Its node turned bad while planning rests. Other gangs are let go all the same."""
+    for node in ("n0", "n1", "n2", "n3", "n4"):
+        rehearsal.node(node)
+    names = [*rehearsal.gang("train"), *rehearsal.gang("other")]
+    rehearsal.plan_s = 0.1
+    rehearsal.plans()
+    seats = {**rehearsal.places(), **rehearsal.places("other")}
+    rehearsal.node(str(seats["train-0"]), sick=True)
+    for name in names:
+        rehearsal.show(name, gated=True, nominatedNodeName=str(seats[name]))
+    assert rehearsal.begun() == [Verb.LIFT, Verb.LIFT], "those of the other gang"
+    rehearsal.clock.pass_s(0.3)
+    assert Verb.NOMINATE in rehearsal.begun(), "the next plan"
+    for name, seat in rehearsal.places().items():
+        rehearsal.show(name, gated=True, nominatedNodeName=str(seat))
+    assert rehearsal.begun() == [Verb.LIFT] * 4
+
+
+def test_a_new_leader_lifts_no_gate_before_its_first_plan(rehearsal: Rehearsal) -> None:
+    """Nobody heeded what changed meanwhile."""
+    rehearsal.node("n0")
+    rehearsal.node("n1")
+    names = rehearsal.gang("train")
+    rehearsal.plans()
+    seats, record = rehearsal.places(), rehearsal.planning.records[TRAIN]
+    for name in names:
+        rehearsal.show(name, gated=True, nominatedNodeName=str(seats[name]))
+    rehearsal.plan_s = 0.5
+    rehearsal.gang("other")
+    rehearsal.plans()
+    rehearsal.fence = None
+    rehearsal.plans()
+    rehearsal.hear(plans={TRAIN: record})
+    rehearsal.fence = Fence(2)
+    assert rehearsal.begun() == [], "it rests"
+    rehearsal.clock.pass_s(1.5)
+    assert rehearsal.begun() == [Verb.LIFT, Verb.LIFT]
 
 
 def test_a_first_plan_that_is_put_off_leaves_no_record(rehearsal: Rehearsal) -> None:

@@ -68,7 +68,7 @@ def test_each_step_is_one_request_that_names_the_pod_it_is_about(verb: Verb) -> 
 
 def test_a_stray_is_released_by_the_name_of_our_gate() -> None:
     """Others' gates are not in the request at all."""
-    stray = GatedPod(namespace="a b", name="x", uid=PodUid("u"), version="3", created_s=0.0)
+    stray = GatedPod(namespace="a b", name="x", uid=PodUid("u"), version="3")
     found = release(stray)
     assert (found.path, found.kind) == ("/api/v1/namespaces/a%20b/pods/x", PatchKind.STRATEGIC)
     assert json.loads(found.body) == {
