@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from scoring.planning.seats import in_order
 from scoring.planning.values import Member, PendingGang
@@ -21,26 +22,29 @@ def quorum(gang: PendingGang) -> list[Member]:
 
 
 def absent(gang: PendingGang) -> str:
-    """Who is missing, in one sentence, where fewer members exist than the gang needs."""
+    """Who is missing, in one sentence, where fewer members exist than the gang needs. A size that
+    nobody can mean (a label says it) costs no more than another.
+    """
     have, need = len(gang.members), gang.min or 0
-    names = _missing_names(gang.members, max(gang.size or 0, need))[: need - have]
-    shown = ", ".join(names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    verb = "is" if len(names) == 1 else "are"
-    told = f"; {shown}{more} {verb} missing" if names else ""
-    return f"{have} of {need} pods exist{told}"
-
-
-def _missing_names(members: Sequence[Member], size: int) -> list[str]:
-    """The names of members that do not exist, as far as those of the others tell."""
-    indices = {member.index for member in members if member.index is not None}
+    told = f"{have} of {need} pods exist"
+    indices = {member.index for member in gang.members if member.index is not None}
     if not indices:
-        return []
+        return told
+    first = min(0, *indices) if len(indices) > 1 else 0
+    size = max(gang.size or 0, need)
+    places = range(first, first + size)
+    missing = min(need - have, size - sum(index in places for index in indices))
+    unfilled = (index for index in places if index not in indices)
+    shown = ", ".join(_names(gang.members, islice(unfilled, min(missing, MOST_NAMED))))
+    more = f" and {missing - MOST_NAMED} more" if missing > MOST_NAMED else ""
+    return f"{told}; {shown}{more} {'is' if missing == 1 else 'are'} missing" if missing else told
+
+
+def _names(members: Sequence[Member], indices: Iterable[int]) -> list[str]:
+    """What members of these indices are called, as far as the names of the others tell."""
     stems = {_stem(member) for member in members if member.index is not None}
     stem = stems.pop() if len(stems) == 1 else None
-    first = min(0, *indices) if len(indices) > 1 else 0
-    absent_indices = (index for index in range(first, first + size) if index not in indices)
-    return [f"member {index}" if stem is None else f"{stem}{index}" for index in absent_indices]
+    return [f"member {index}" if stem is None else f"{stem}{index}" for index in indices]
 
 
 def _stem(member: Member) -> str | None:
