@@ -124,7 +124,7 @@ class Controller:
             ready=self._sees,
             acts=settings.mode is Mode.ENFORCE,
         )
-        self._pulse = Pulse(self._signs, self._writer, self._term, self._elector.raise_to)
+        self._pulse = Pulse(self._signs, self._writer, self._binding_term, self._elector.raise_to)
         self.metrics: Final = Metrics(
             MirrorFigures(
                 settings.version, self._mirrors, self._groups, self._wanted, self._publisher
@@ -215,6 +215,12 @@ class Controller:
     def _term(self) -> int | None:
         fence = self._fence()
         return fence.term if fence else None
+
+    def _binding_term(self) -> int | None:
+        """That of a leader whose word binds. A sign of life of one that only observes would have every
+        replica refuse members for want of a plan.
+        """
+        return self._term() if self._settings.mode is Mode.ENFORCE else None
 
     def _sees(self) -> bool:
         """Whether enough is known to plan: all of the cluster, and the health of its nodes of late."""

@@ -196,7 +196,7 @@ class Picture:
         if plan is None:
             self._placed_plans.pop(key, None)
         elif self._offset_s:
-            self._placed_plans[key] = replace(plan, since_s=plan.since_s + self._offset_s)
+            self._placed_plans[key] = plan.moved(self._offset_s)
         else:
             self._placed_plans[key] = plan
 

@@ -16,7 +16,7 @@ from scoring.model import Convention, GangKey, NodeName, PodUid
 
 
 def plan(doc: schema.PlanDoc) -> GangPlan:
-    """The plan that `doc` describes; `since_s` is Unix time here.
+    """The plan that `doc` describes; its times are Unix time here.
 
     Raises:
         DocumentError: its convention, hold or state is none, or a member is bound to nowhere.
@@ -32,6 +32,7 @@ def plan(doc: schema.PlanDoc) -> GangPlan:
         size=doc.size,
         seats=MappingProxyType({PodUid(uid): _seat(uid, seat) for uid, seat in doc.seats.items()}),
         since_s=doc.since.timestamp(),
+        partial_s=doc.partial_since.timestamp() if doc.partial_since else None,
         domain=doc.domain or "",
         lack=doc.lack or "",
         summary=doc.summary,
@@ -57,7 +58,8 @@ def fields(plan: GangPlan) -> dict[str, Any]:
         "term": plan.term,
         "hold": plan.hold.value,
         "state": plan.state.value,
-        "since": datetime.fromtimestamp(plan.since_s, UTC).isoformat(),
+        "since": _moment(plan.since_s),
+        "partialSince": None if plan.partial_s is None else _moment(plan.partial_s),
         "min": plan.min,
         "size": plan.size,
         "seats": {uid: _told(seat) for uid, seat in sorted(plan.seats.items())} or None,
@@ -68,6 +70,10 @@ def fields(plan: GangPlan) -> dict[str, Any]:
         "nearest": plan.nearest or None,
         "unblock": list(plan.unblock) or None,
     }
+
+
+def _moment(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat()
 
 
 def _told(seat: Seat) -> dict[str, Any]:

@@ -244,6 +244,7 @@ class PlanDoc(Named, frozen=True, kw_only=True, rename="camel"):
     hold: str
     state: str
     since: Time
+    partial_since: Time | None = None
     term: Annotated[int, Meta(ge=0, le=MAX_TERM)] = 0
     uid: Word | None = None
     min: Members | None = None

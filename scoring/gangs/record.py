@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -54,8 +54,10 @@ class GangPlan:
     seats: Mapping[PodUid, Seat]
     """Every member that exists and counts, by uid."""
     since_s: float
-    """When it came into `state`, or when its first member ran in it; Unix time in the cache, the
-    fleet's time line in a Fleet."""
+    """When it came into `state`; Unix time in the cache, the fleet's time line in a Fleet."""
+    partial_s: float | None = None
+    """Since when some of its members run and fewer than it needs, planned for or not, on the same line;
+    None: that is not so."""
     domain: str = ""
     """`clique c3`: the narrowest that holds all seats; empty: none, or the whole cluster."""
     lack: str = ""
@@ -67,6 +69,11 @@ class GangPlan:
     nearest: str = ""
     """`4 of 5 members fit in clique c3; n17 would do if GPU 3 were reset`."""
     unblock: tuple[str, ...] = ()
+
+    def moved(self, seconds: float) -> GangPlan:
+        """The same with its times so much later: on another time line."""
+        partial_s = None if self.partial_s is None else self.partial_s + seconds
+        return replace(self, since_s=self.since_s + seconds, partial_s=partial_s)
 
     def seat(self, uid: PodUid) -> NodeName | None:
         """The node that is planned for a member."""

@@ -36,8 +36,7 @@ def record(
     """The record of `gang` now. `outcome`: None where it was not planned anew, so that what stood
     stands, and only its pods are looked at.
 
-    `before`: the record that stood, of which the time counts on as long as the state does; from the
-    first member that runs it begins anew, since only then the gang holds GPUs for nothing.
+    `before`: the record that stood, of which the time counts on as long as the state does.
     """
     members = sorted(gang.members, key=lambda pod: pod.member.uid)
     # Of a gang without members nothing stands: what it lacked was theirs.
@@ -49,7 +48,6 @@ def record(
         before is not None
         and (before.uid, before.state) == (gang.uid, state)
         and (before.lack in INCOMPLETE) == (found.lack in INCOMPLETE)
-        and _begun(before.seats) == _begun(seats)
     )
     return GangPlan(
         gang=gang.key,
@@ -62,6 +60,7 @@ def record(
         size=gang.size,
         seats=MappingProxyType(seats),
         since_s=before.since_s if same and before else now_s,
+        partial_s=_partial_s(state, seats, known, now_s),
         domain=found.domain,
         lack=found.lack,
         summary=found.told or _summary(gang, state, seats, found.domain),
@@ -145,8 +144,13 @@ def named(domain: Domain) -> str:
     return name if domain.level is Level.NODE else f"{domain.level.value} {name}"
 
 
-def _begun(seats: Mapping[PodUid, Seat]) -> bool:
-    return any(seat.bound for seat in seats.values())
+def _partial_s(
+    state: GangState, seats: Mapping[PodUid, Seat], before: GangPlan | None, now_s: float
+) -> float | None:
+    """Since when the gang runs in part. Plans that come and go meanwhile are no reason to begin anew."""
+    if state is GangState.RUNNING or not any(seat.bound for seat in seats.values()):
+        return None
+    return now_s if before is None or before.partial_s is None else before.partial_s
 
 
 def _summary(gang: Gathered, state: GangState, seats: Mapping[PodUid, Seat], domain: str) -> str:

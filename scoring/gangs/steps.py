@@ -74,11 +74,7 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
 
 def overdue(record: GangPlan, rules: GangRules, now_s: float) -> bool:
     """Whether some members have run for too long without the others."""
-    return (
-        record.state in (GangState.PARTIAL, GangState.PLANNED)
-        and now_s - record.since_s >= rules.partial_after_s
-        and any(seat.bound for seat in record.seats.values())
-    )
+    return record.partial_s is not None and now_s - record.partial_s >= rules.partial_after_s
 
 
 def _nominations(gang: Gathered, pending: list[GangPod], record: GangPlan) -> Iterator[Step]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from scoring.planning.seats import in_order
@@ -22,31 +22,29 @@ def quorum(gang: PendingGang) -> list[Member]:
 
 
 def absent(gang: PendingGang) -> str:
-    """Who is missing, in one sentence, where fewer members exist than the gang needs."""
-    have, need = len(gang.members), gang.min or 0
-    lacks = need - have
-    absentees = _missing_names(gang.members, max(gang.size or 0, need))
-    names = list(islice(absentees, min(lacks, MOST_NAMED)))
-    told = ""
-    if names:
-        more = f" and {lacks - len(names)} more" if lacks > len(names) else ""
-        told = f"; {', '.join(names)}{more} {'is' if lacks == 1 else 'are'} missing"
-    return f"{have} of {need} pods exist{told}"
-
-
-def _missing_names(members: Sequence[Member], size: int) -> Iterator[str]:
-    """The names of members that do not exist, as far as those of the others tell. There may be more
-    than anybody can hold: a label may say 999999999.
+    """Who is missing, in one sentence, where fewer members exist than the gang needs. A size that
+    nobody can mean (a label says it) costs no more than another.
     """
-    indices = {member.index for member in members if member.index is not None}
+    have, need = len(gang.members), gang.min or 0
+    told = f"{have} of {need} pods exist"
+    indices = {member.index for member in gang.members if member.index is not None}
     if not indices:
-        return
+        return told
+    first = min(0, *indices) if len(indices) > 1 else 0
+    size = max(gang.size or 0, need)
+    places = range(first, first + size)
+    missing = min(need - have, size - sum(index in places for index in indices))
+    unfilled = (index for index in places if index not in indices)
+    shown = ", ".join(_names(gang.members, islice(unfilled, min(missing, MOST_NAMED))))
+    more = f" and {missing - MOST_NAMED} more" if missing > MOST_NAMED else ""
+    return f"{told}; {shown}{more} {'is' if missing == 1 else 'are'} missing" if missing else told
+
+
+def _names(members: Sequence[Member], indices: Iterable[int]) -> list[str]:
+    """What members of these indices are called, as far as the names of the others tell."""
     stems = {_stem(member) for member in members if member.index is not None}
     stem = stems.pop() if len(stems) == 1 else None
-    first = min(0, *indices) if len(indices) > 1 else 0
-    absent_indices = (index for index in range(first, first + size) if index not in indices)
-    for index in absent_indices:
-        yield f"member {index}" if stem is None else f"{stem}{index}"
+    return [f"member {index}" if stem is None else f"{stem}{index}" for index in indices]
 
 
 def _stem(member: Member) -> str | None:

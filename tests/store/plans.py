@@ -65,6 +65,7 @@ PLANS = st.builds(
     size=st.none() | st.integers(1, 1000),
     seats=st.dictionaries(WORDS, SEATS, max_size=5),
     since_s=st.integers(0, 2**33).map(lambda quarters: quarters / 4),
+    partial_s=st.none() | st.integers(0, 2**31).map(float),
     domain=st.just("") | WORDS,
     lack=st.just("") | WORDS,
     summary=st.text(max_size=20),

@@ -192,9 +192,9 @@ def test_a_plan_that_cannot_be_read_hurts_nobody(
     assert not seen.fleet.quarantined
 
 
-def test_since_is_put_on_the_readers_time_line() -> None:
+def test_times_are_put_on_the_readers_time_line() -> None:
     """Where the server's clock jumped, a plan keeps its distance to the server's now."""
-    paper = render.document(plan())
+    paper = render.document(plan(partial_s=SINCE_S - 1.0))
     found: dict[Kind, dict[bytes, bytes]] = {kind: {} for kind in Kind}
     found[Kind.PLAN] = {paper.id.encode(): paper.encoded}
     contents = Contents(
@@ -206,6 +206,7 @@ def test_since_is_put_on_the_readers_time_line() -> None:
     after = picture.fleet(1, timeline)
     assert before.now_s - before.plans[TRAIN].since_s == 10.0
     assert after.now_s - after.plans[TRAIN].since_s == 1_000.0
+    assert after.now_s - (after.plans[TRAIN].partial_s or 0.0) == 1_001.0
     later = render.document(plan(since_s=SINCE_S + 900.0))
     picture.apply([Change(kind=Kind.PLAN, id=later.id.encode(), raw=later.encoded)])
     changed = picture.fleet(2, timeline)

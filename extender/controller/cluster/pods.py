@@ -20,6 +20,9 @@ from scoring.planning.values import Claim, Member, Shape
 from scoring.policy import Policy
 
 _NO_SPEC, _NO_STATUS = shapes.Spec(), shapes.Status()
+_NO_NODE = "Unschedulable"
+"""The reason of `PodScheduled` where no node was found; after an error, as of an extender that does not
+answer, it is another."""
 _SHORTFALLS = {each.value: each for each in OnShortfall}
 
 
@@ -151,6 +154,11 @@ class PodReader:
             created_s=_created_s(metadata),
             woken_at=(metadata.annotations or {}).get(WAKE) or "",
         )
+
+
+def _found_no_node(status: shapes.Status) -> bool:
+    said = asks.refusal(status)
+    return said is not None and said.reason == _NO_NODE
 
 
 def _gated(spec: shapes.Spec, metadata: shapes.Metadata, ask: Ask) -> GatedPod | None:

@@ -246,10 +246,7 @@ class Planning:
         if term is None or look is None:
             return
         fleet = look.picture.fleet
-        self._records = {
-            key: replace(record, since_s=record.since_s - fleet.ahead_s)
-            for key, record in fleet.plans.items()
-        }
+        self._records = {key: record.moved(-fleet.ahead_s) for key, record in fleet.plans.items()}
         self._denials = Denials()
         self._doubted = set(self._records)
         _log.info("leads", term=term, gangs=len(self._records))

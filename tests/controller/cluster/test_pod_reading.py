@@ -299,6 +299,16 @@ def test_equal_parts_are_one_object() -> None:
     assert all(part(one) is part(two) for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("reason", "refused"),
+    [("Unschedulable", True), ("SchedulerError", False), ("SchedulingGated", False)],
+)
+def test_an_error_is_no_refusal_of_a_member(reason: str, refused: bool) -> None:
+    """An extender that does not answer clears the nomination, and tells nothing of the node."""
+    said = {"type": "PodScheduled", "status": "False", "reason": reason}
+    assert member(indexed_job(status={"conditions": [said]})).refused is refused
+
+
 def test_a_pod_without_uid_is_an_error() -> None:
     """Names are used again."""
     body = pending("p")

@@ -134,7 +134,7 @@ def test_a_seat_that_is_denied_twice_is_left_out(town: Town) -> None:
 
 
 def test_who_observes_touches_no_pod_and_holds_nobody(town: Town) -> None:
-    """What would be is recorded all the same."""
+    """What would be is recorded all the same; no sign of life has replicas wait for its plans."""
     town.nodes("n0", "n1")
     keys = [*town.gang("train"), town.pod("stray")]
     controller = town.begin(mode=Mode.OBSERVE)
@@ -144,6 +144,7 @@ def test_who_observes_touches_no_pod_and_holds_nobody(town: Town) -> None:
     town.looks_twice(controller)
     assert town.writes() == []
     assert all(town.gates(key) == [GATE] for key in keys)
+    assert town.fleet.leader_s is None
 
 
 def test_pods_at_our_gate_without_a_gang_are_let_go(town: Town) -> None:

@@ -111,13 +111,25 @@ def test_time_counts_on_while_the_state_lasts() -> None:
 
 
 def test_a_gang_runs_in_part_from_its_first_member_on() -> None:
-    """However long its plan stood before: victims may have taken their time to go."""
+    """However long its plan stood before, as victims may take their time to go, and however often
+    plans come and go meanwhile.
+    """
     waits = gang(pod(0), pod(1))
     first = kept(waits, plan(waits, "n0", "n1"))
+    assert first.partial_s is None
     part = gang(pod(0, bound="n0"), pod(1))
     later = kept(part, None, first, NOW_S + 900)
-    assert (later.state, later.since_s) == (GangState.PLANNED, NOW_S + 900)
-    assert kept(part, None, later, NOW_S + 950).since_s == NOW_S + 900
+    assert (later.state, later.partial_s) == (GangState.PLANNED, NOW_S + 900)
+    short = kept(part, shortfall(), later, NOW_S + 950)
+    assert (short.state, short.since_s, short.partial_s) == (
+        GangState.PARTIAL,
+        NOW_S + 950,
+        NOW_S + 900,
+    )
+    whole = gang(pod(0, bound="n0"), pod(1, bound="n1"))
+    assert kept(whole, None, short, NOW_S + 960).partial_s is None
+    another = replace(part, uid="another")
+    assert kept(another, None, short, NOW_S + 960).partial_s == NOW_S + 960
 
 
 def test_of_a_gang_without_members_nothing_stands() -> None:

@@ -147,7 +147,7 @@ def test_a_refused_member_is_woken_at_its_new_seat_less_and_less_often() -> None
 def test_members_of_a_partial_gang_are_evicted_only_where_that_is_allowed() -> None:
     """And only after its time."""
     some = gang(pod(0, bound="n0"), pod(1, gated=False))
-    kept = record(some, GangState.PARTIAL, lack=Lack.NO_ROOM)
+    kept = record(some, GangState.PARTIAL, lack=Lack.NO_ROOM, partial_s=NOW_S)
     release = GangRules(release_partial=True)
     assert steps(some, kept, RULES, NOW_S + 1e6) == ()
     assert steps(some, kept, release, NOW_S + 599) == ()

@@ -37,12 +37,21 @@ def test_missing_members_of_a_job_are_named_by_index() -> None:
     )
 
 
-def test_an_absurd_size_costs_nothing_to_tell() -> None:
-    """Names are made for those that are told alone: a label may ask for a thousand million pods."""
-    one = replace(gang(shape(), name="train", least=999_999_999), size=999_999_999)
-    found = cluster(*racked(1, per_rack=1)).shortfall(one)
-    assert found.constraint == (
-        "1 of 999999999 pods exist; train-1, train-2, train-3 and 999999995 more are missing"
+def test_a_size_that_nobody_can_mean_costs_nothing() -> None:
+    """Whoever may create a pod may write it into a label, and the leader looks at it all the time."""
+    one = gang(shape(), name="train", least=10**18)
+    assert cluster(*racked(1, per_rack=1)).shortfall(one).constraint == (
+        f"1 of {10**18} pods exist; train-1, train-2, train-3 and {10**18 - 4} more are missing"
+    )
+
+
+def test_members_beyond_the_size_do_not_hide_who_is_missing() -> None:
+    """Indices from elsewhere: what is told adds up to what the gang needs at most."""
+    odd = gang(*[shape()] * 2, name="w", least=3)
+    first, second = odd.members
+    odd = replace(odd, members=(first, replace(second, name="w-9", index=9)))
+    assert cluster(*racked(1, per_rack=1)).shortfall(odd).constraint == (
+        "2 of 3 pods exist; w-1 is missing"
     )
 
 
