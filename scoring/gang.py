@@ -18,6 +18,8 @@ from scoring.model import EMPTY, Convention, GangKey, GangRef
 
 LONGEST_NAME: Final = 448
 """Characters: with its namespace a gang's key has 512 at most, as in the cache's documents."""
+_NAME: Final = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{LONGEST_NAME}}}")
+"""What a document can name: no object of Kubernetes has another name, but annotations may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,10 +242,11 @@ def _gang(rule: Rule, pod: PodFacts, name: str) -> GangRef | None:
 
 
 def _bounded(name: str) -> str:
-    """The name, or where it is too long to be one its beginning and what tells it from others.
+    """The name, or where it cannot be one its beginning and what tells it from others.
 
     Annotations may hold 256 KiB, and each decision about the pod is kept with the key of its gang.
     """
-    if len(name) <= LONGEST_NAME:
+    if _NAME.fullmatch(name):
         return name
-    return f"{name[:64]}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
+    start = re.sub(r"[\s\x00-\x1f\x7f]+", "_", name[:64])
+    return f"{start}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"

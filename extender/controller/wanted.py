@@ -99,6 +99,10 @@ class Wanted:
         """Whether the leader of this term has said its word of a kind."""
         return self._ruled[kind] >= self._term
 
+    def waits(self, kind: Kind, id_: str) -> bool:
+        """Whether a document is still to be written, or being written."""
+        return id_ in self._due_s[kind] or id_ in self._taken_s[kind]
+
     def doubt(self, kind: Kind) -> None:
         """Take nothing of a kind for written: the cache may have lost it."""
         with self._lock:

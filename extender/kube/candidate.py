@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from extender.kube.errors import ABSENT, RefusedError
+from extender.kube.errors import ABSENT, RefusedError, SpentError
 from extender.kube.fence import Fence, since_boot_s
 from extender.kube.lease import LAST_TERM, Claim, Lease, LeaseFile, LeaseSettings
 
@@ -62,6 +62,7 @@ class Candidate:
         """Renew what is held, take what is free, and stand by otherwise.
 
         Raises:
+            SpentError: there is no higher term; only a person can help.
             KubeError: the API server refused or did not answer; the step is to be tried again.
         """
         if self.fence is not None and not self.fence.holds():
@@ -124,6 +125,12 @@ class Candidate:
             self.fence.extend(until_s)
             return
         self._lose()
+        if least > LAST_TERM:
+            raise SpentError(
+                f"leaseTransitions of the Lease is {least} and cannot rise: end all controllers,"
+                f" delete the Lease {self._settings.place}/{self._settings.name} and the term that"
+                " the cache keeps, and start them again"
+            )
         self._wrote(self._file.write(lease, self.identity, least + 1, anew=True))
         self.fence = Fence(least + 1, until_s=until_s, clock=self._clock)
 

@@ -38,5 +38,9 @@ class GoneError(RefusedError):
     """410: the version asked for is no longer kept. Only a new list helps."""
 
 
+class SpentError(KubeError):
+    """The Lease has counted as far as it can, so that nobody can lead in a higher term."""
+
+
 class FencedError(KubeError):
     """Who wanted to write does not lead any more; nothing of the request was sent."""

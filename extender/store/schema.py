@@ -58,7 +58,7 @@ Name = Annotated[str, Meta(max_length=253, pattern=_NAME)]
 Word = Annotated[str, Meta(min_length=1, max_length=MAX_WORD, pattern=_PRINTABLE)]
 Text = Annotated[str, Meta(max_length=8192)]
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
-Members = Annotated[int, Meta(ge=1, le=1_000_000)]
+Members = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Time = Annotated[datetime, Meta(tz=True)]
 Labels = Annotated[dict[Word, Text], Meta(max_length=2048)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scoring import picture
 from scoring.model import Allocation, GangKey, NodeName
 from scoring.picture import Picture
-from scoring.planning.outcome import Plan
+from scoring.planning import planner
+from scoring.planning.outcome import Outcome, Plan
 from scoring.planning.values import Claim, PendingGang, Room, Site
 
 
@@ -38,18 +39,45 @@ def left_with(scene: Picture, site: Site, rest: Rest) -> tuple[Picture, Site]:
     return emptied, replace(site, rooms=rest.rooms)
 
 
-def claimed(
-    plans: Iterable[Plan], gangs: Mapping[GangKey, PendingGang], but: PendingGang
-) -> tuple[Claim, ...]:
-    """What other gangs were given, and do not hold yet: no plan made after may take it."""
+def planned(
+    scene: Picture,
+    site: Site,
+    gang: PendingGang,
+    taken: Iterable[Claim],
+    later: Sequence[PendingGang],
+) -> Plan | None:
+    """The plan of a gang in what `left_with` leaves, beside what is `taken`; None: there is none.
+
+    Where members of `later` gangs are nominated is left to them; only if there is no other room are
+    those of a lower priority passed over.
+    """
+    standing = (*site.claims, *taken)
+    stronger = [each for each in later if each.priority >= gang.priority]
+    for spared in dict.fromkeys((_nominated(later), _nominated(stronger))):
+        claims = (*standing, *spared)
+        (found,) = planner.plan(scene, replace(site, claims=claims), (gang,))
+        if isinstance(found, Plan):
+            return found
+    return None
+
+
+def taken(outcomes: Iterable[Outcome], gangs: Mapping[GangKey, PendingGang]) -> tuple[Claim, ...]:
+    """What gangs were given, or hold because they starve: no plan made after may take it."""
     found = []
-    for plan in plans:
-        gang = gangs.get(plan.gang)
-        if gang is None or gang.key == but.key:
-            continue
+    for outcome in outcomes:
+        places = outcome.places if isinstance(outcome, Plan) else outcome.held
         found += [
-            Claim(uid=member.uid, node=plan.places[member.uid], shape=member.shape)
-            for member in gang.members
-            if member.bound is None and member.uid in plan.places
+            Claim(uid=member.uid, node=places[member.uid], shape=member.shape)
+            for member in gangs[outcome.gang].members
+            if member.bound is None and member.uid in places
         ]
     return tuple(found)
+
+
+def _nominated(gangs: Iterable[PendingGang]) -> tuple[Claim, ...]:
+    return tuple(
+        Claim(uid=member.uid, node=member.nominated, shape=member.shape)
+        for gang in gangs
+        for member in gang.members
+        if member.bound is None and member.nominated is not None
+    )

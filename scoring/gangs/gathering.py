@@ -222,7 +222,7 @@ def _stated(
     def still(number: int | None) -> int | None:
         if number is None or not done:
             return number
-        return max(number - done, min(number, present))
+        return max(number - done, min(number, present)) or None  # None: all of it is done
 
     least = _first(speakers, lambda pod: pod.gang.min) or (group.min if group else None)
     size = _first(speakers, lambda pod: pod.gang.size) or (group.size if group else None)

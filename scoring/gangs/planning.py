@@ -4,8 +4,10 @@ pods of lower priority were gone.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 
 from scoring.gangs import evicting
 from scoring.gangs.evicting import Rest
@@ -27,33 +29,52 @@ def outcomes(
     records: Mapping[GangKey, GangPlan],
     without: Callable[[int], Rest] | None = None,
 ) -> Mapping[GangKey, Outcome]:
-    """A plan or a shortfall for each gang of which something is to be planned.
+    """A plan or a shortfall for each gang of which something is to be planned, in their order.
 
     `records`: what stood so far. A member that has a seat and is not nominated yet keeps it like one
     that is: a write on its way must not move the plan. `without`: what would be left if all bound pods
     of a priority below this one were gone; None: nobody is evicted.
+
+    Who may evict is planned a second time at its own turn, so that what victims leave is not given to
+    those behind it while others are still to go.
     """
     gangs = tuple(gangs)
     pending = {
         gang.key: seated(gang.pending, records.get(gang.key)) for gang in gangs if gang.pending
     }
-    found: dict[GangKey, Outcome] = {
-        outcome.gang: outcome for outcome in planner.plan(scene, site, pending.values())
-    }
-    for gang in gangs:
-        waits = pending.get(gang.key)
-        if without is None or waits is None or gang.on_shortfall is not OnShortfall.PREEMPT:
+    evicts = {gang.key for gang in gangs if gang.on_shortfall is OnShortfall.PREEMPT}
+    found: dict[GangKey, Outcome] = {}
+    turns = deque(planner.plan(scene, site, pending.values()))
+    if without is None or evicts.isdisjoint(pending):
+        return {outcome.gang: outcome for outcome in turns}
+    emptied = cache(lambda below: evicting.left_with(scene, site, without(below)))
+    while turns:
+        outcome = turns.popleft()
+        found[outcome.gang] = outcome
+        if outcome.gang not in evicts or not _short_of_room(outcome):
             continue
-        outcome = found[gang.key]
-        if isinstance(outcome, Plan) or outcome.lack.value in INCOMPLETE:
+        waits, later = pending[outcome.gang], [pending[each.gang] for each in turns]
+        taken = evicting.taken(found.values(), pending)
+        second = evicting.planned(*emptied(waits.priority), waits, taken, later)
+        if second is None:
             continue
-        emptied, roomy = evicting.left_with(scene, site, without(waits.priority))
-        plans = (each for each in found.values() if isinstance(each, Plan))
-        claims = (*roomy.claims, *evicting.claimed(plans, pending, waits))
-        (second,) = planner.plan(emptied, replace(roomy, claims=claims), (waits,))
-        if isinstance(second, Plan):
-            found[gang.key] = second
+        found[outcome.gang] = second
+        if any(_meet(second, each) for each in turns):
+            taken = evicting.taken(found.values(), pending)
+            left = replace(site, claims=(*site.claims, *taken))
+            turns = deque(planner.plan(scene, left, later))
     return found
+
+
+def _short_of_room(outcome: Outcome) -> bool:
+    return isinstance(outcome, Shortfall) and outcome.lack.value not in INCOMPLETE
+
+
+def _meet(plan: Plan, other: Outcome) -> bool:
+    """Whether both use one node."""
+    return isinstance(other, Plan) and not set(plan.places.values()).isdisjoint(
+        other.places.values()
+    )
 
 
 def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:

@@ -54,7 +54,8 @@ class GangPlan:
     seats: Mapping[PodUid, Seat]
     """Every member that exists and counts, by uid."""
     since_s: float
-    """When it came into `state`; Unix time in the cache, the fleet's time line in a Fleet."""
+    """When it came into `state`, or when its first member ran in it; Unix time in the cache, the
+    fleet's time line in a Fleet."""
     domain: str = ""
     """`clique c3`: the narrowest that holds all seats; empty: none, or the whole cluster."""
     lack: str = ""

@@ -36,18 +36,20 @@ def record(
     """The record of `gang` now. `outcome`: None where it was not planned anew, so that what stood
     stands, and only its pods are looked at.
 
-    `before`: the record that stood, of which the time counts on as long as the state does.
+    `before`: the record that stood, of which the time counts on as long as the state does; from the
+    first member that runs it begins anew, since only then the gang holds GPUs for nothing.
     """
-    found = _found(outcome, before if before and before.uid == gang.uid else None)
-    seats = {
-        pod.member.uid: _seat(pod, found.places.get(pod.member.uid))
-        for pod in sorted(gang.members, key=lambda pod: pod.member.uid)
-    }
+    members = sorted(gang.members, key=lambda pod: pod.member.uid)
+    # Of a gang without members nothing stands: what it lacked was theirs.
+    known = before if before and before.uid == gang.uid and members else None
+    found = _found(outcome, known)
+    seats = {pod.member.uid: _seat(pod, found.places.get(pod.member.uid)) for pod in members}
     state = _state(gang, seats)
     same = (
         before is not None
         and (before.uid, before.state) == (gang.uid, state)
         and (before.lack in INCOMPLETE) == (found.lack in INCOMPLETE)
+        and _begun(before.seats) == _begun(seats)
     )
     return GangPlan(
         gang=gang.key,
@@ -62,7 +64,7 @@ def record(
         since_s=before.since_s if same and before else now_s,
         domain=found.domain,
         lack=found.lack,
-        summary=found.told or _summary(state, seats, found.domain),
+        summary=found.told or _summary(gang, state, seats, found.domain),
         counts=found.counts,
         nearest=found.nearest,
         unblock=found.unblock,
@@ -143,9 +145,15 @@ def named(domain: Domain) -> str:
     return name if domain.level is Level.NODE else f"{domain.level.value} {name}"
 
 
-def _summary(state: GangState, seats: Mapping[PodUid, Seat], domain: str) -> str:
+def _begun(seats: Mapping[PodUid, Seat]) -> bool:
+    return any(seat.bound for seat in seats.values())
+
+
+def _summary(gang: Gathered, state: GangState, seats: Mapping[PodUid, Seat], domain: str) -> str:
     if not seats:
-        return "no pod of it is left"
+        held = sum(not (pod.finished or pod.leaving) for pod in gang.pods)
+        pods = "1 pod of it waits" if held == 1 else f"{held} pods of it wait"
+        return f"{pods} at the gate of another" if held else "no pod of it is left"
     bound = sum(seat.bound for seat in seats.values())
     place = f" in {domain}" if domain else ""
     if state is GangState.PLANNED:

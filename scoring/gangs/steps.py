@@ -86,8 +86,9 @@ def _nominations(gang: Gathered, pending: list[GangPod], record: GangPlan) -> It
         seat, nominated = record.seat(pod.member.uid), pod.member.nominated
         if seat is not None and nominated != seat:
             yield Step(verb=Verb.NOMINATE, pod=pod, node=seat)
-        elif seat is None and nominated is not None and gang.hold is Hold.REQUIRE:
-            # Under PREFER it may be kube-scheduler's own: it evicts for the pod there.
+        elif seat is None and nominated is not None and (gang.hold is Hold.REQUIRE or pod.gated):
+            # Under PREFER that of a pod without our gate may be kube-scheduler's own: it evicts for
+            # the pod there.
             yield Step(verb=Verb.CLEAR, pod=pod)
 
 
@@ -96,14 +97,16 @@ def _lifts(
 ) -> Iterator[Step]:
     if gang.on_shortfall is OnShortfall.PREEMPT and now_s - record.since_s < SETTLE_S:
         return
+    lacking = record.state in _LACKING  # with seats: they are of a plan for fewer members
     seen_by_autoscalers = (
-        record.state in _LACKING
+        lacking
         and record.lack not in INCOMPLETE
         and gang.on_shortfall is OnShortfall.AUTOSCALE
         and now_s - record.since_s >= rules.autoscale_after_s
     )
     for pod in pending:
-        if pod.gated and (seen_by_autoscalers or record.seat(pod.member.uid) is not None):
+        planned = not lacking and record.seat(pod.member.uid) is not None
+        if pod.gated and (planned or seen_by_autoscalers):
             yield Step(verb=Verb.LIFT, pod=pod)
 
 

@@ -45,6 +45,15 @@ class Survey:
     """Before any gang was planned."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptied:
+    """What branches would have for a shape if no pod were there, by the number of GPUs alone."""
+
+    members: list[int]
+    units: list[int]
+    """Of its GPU resource, on hosts that it may go to."""
+
+
 class Ground:
     """The hosts as they are now, and what follows for shapes and domains."""
 
@@ -67,6 +76,7 @@ class Ground:
         self._numbers: dict[Hashable, int] = {}
         self._fixed = [self.number(_fixed(host)) for host in self.hosts]
         self._looks = [self._look(position) for position in range(len(self.hosts))]
+        self._emptied: dict[tuple[Shape, Spans], Emptied] = {}
         self._rooms: dict[tuple[int, int], Room] = {}
         self._cliques: dict[int, tuple[int, int]] = {}
         self._parts: dict[Spans, dict[int, set[Branch]]] = {}
@@ -191,6 +201,22 @@ class Ground:
         if spans not in survey.first_capacity:
             survey.first_capacity[spans] = self.capacities(survey.first, spans)
         return survey.first_capacity[spans]
+
+    def emptied(self, shape: Shape, spans: Spans) -> Emptied:
+        """What each branch would have for a shape that asks for GPUs if all pods were gone."""
+        found = self._emptied.get((shape, spans))
+        if found is None:
+            need, barred = shape.need, self._selection(shape.selection)
+            units = [
+                0 if bar is not None else host.cluster.allocatable.get(need.resource, 0)
+                for host, bar in zip(self.hosts, barred, strict=True)
+            ]
+            found = Emptied(
+                members=self.capacities([each // need.count for each in units], spans),
+                units=self.capacities(units, spans),
+            )
+            self._emptied[shape, spans] = found
+        return found
 
     def capacities(self, room: Sequence[int], spans: Spans) -> list[int]:
         """The sums of `room` over each branch."""

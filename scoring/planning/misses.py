@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from scoring import explain, verdict
 from scoring.planning.ground import Ground
-from scoring.planning.obstacles import Obstacle
+from scoring.planning.obstacles import Bar, Obstacle
 from scoring.planning.seats import natural
 from scoring.planning.tree import Branch
 from scoring.planning.values import Shape
@@ -40,15 +41,19 @@ def cures(ground: Ground, branch: Branch, shape: Shape, banned: Collection[int])
     do if GPU 3 were reset`.
     """
     survey = ground.survey(shape)
+    room, first, bars = survey.room, survey.first, survey.bars
     known: dict[int, int | None] = {}  # nodes that look alike lack as much
     found = []
     for at in hosts_in(branch):
-        look = ground.look(at)
         if at in banned:
             lacks: int | None = _LAST
-        elif survey.room[at]:
+        elif room[at]:
             continue
-        elif look in known and not survey.first[at] and isinstance(survey.bars[at], Reason):
+        elif first[at]:
+            lacks = _LAST + 1
+        elif (bar := bars[at]) in _HARD:
+            lacks = _HARD[bar]  # at once: of a cluster that is full it is every node
+        elif (look := ground.look(at)) in known:
             lacks = known[look]
         else:
             miss = _cure(ground, at, shape)
@@ -64,6 +69,10 @@ def cures(ground: Ground, branch: Branch, shape: Shape, banned: Collection[int])
 
 
 _LAST = 1 << 10
+_HARD: Final[Mapping[Bar | None, int | None]] = {
+    each: _LAST if each.cure else None for each in Obstacle
+}
+"""How much a node lacks that an obstacle bars."""
 
 
 def _cure(ground: Ground, at: int, shape: Shape) -> tuple[int, str] | None:

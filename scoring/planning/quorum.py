@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from scoring.planning.seats import in_order
 from scoring.planning.values import Member, PendingGang
@@ -23,24 +24,29 @@ def quorum(gang: PendingGang) -> list[Member]:
 def absent(gang: PendingGang) -> str:
     """Who is missing, in one sentence, where fewer members exist than the gang needs."""
     have, need = len(gang.members), gang.min or 0
-    names = _missing_names(gang.members, max(gang.size or 0, need))[: need - have]
-    shown = ", ".join(names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    verb = "is" if len(names) == 1 else "are"
-    told = f"; {shown}{more} {verb} missing" if names else ""
+    lacks = need - have
+    absentees = _missing_names(gang.members, max(gang.size or 0, need))
+    names = list(islice(absentees, min(lacks, MOST_NAMED)))
+    told = ""
+    if names:
+        more = f" and {lacks - len(names)} more" if lacks > len(names) else ""
+        told = f"; {', '.join(names)}{more} {'is' if lacks == 1 else 'are'} missing"
     return f"{have} of {need} pods exist{told}"
 
 
-def _missing_names(members: Sequence[Member], size: int) -> list[str]:
-    """The names of members that do not exist, as far as those of the others tell."""
+def _missing_names(members: Sequence[Member], size: int) -> Iterator[str]:
+    """The names of members that do not exist, as far as those of the others tell. There may be more
+    than anybody can hold: a label may say 999999999.
+    """
     indices = {member.index for member in members if member.index is not None}
     if not indices:
-        return []
+        return
     stems = {_stem(member) for member in members if member.index is not None}
     stem = stems.pop() if len(stems) == 1 else None
     first = min(0, *indices) if len(indices) > 1 else 0
     absent_indices = (index for index in range(first, first + size) if index not in indices)
-    return [f"member {index}" if stem is None else f"{stem}{index}" for index in absent_indices]
+    for index in absent_indices:
+        yield f"member {index}" if stem is None else f"{stem}{index}"
 
 
 def _stem(member: Member) -> str | None:

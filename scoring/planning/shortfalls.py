@@ -88,7 +88,9 @@ class _Account:
         roots = attempt.trees(ground, self._spans, self._bound.values())
         if not roots:
             return self._without_a_tree()
-        name, best = min(roots, key=lambda root: (*self._merit(root[1]), root[0]))
+        able = [root for root in roots if self._could_hold(root[1])]
+        hold = hold and bool(able)  # else it would hold for ever, and never run
+        name, best = min(able if hold else roots, key=lambda root: (*self._merit(root[1]), root[0]))
         cures = misses.cures(ground, best, self._short_of(best), self._banned)
         lack, placed = self._lack(roots), sum(self._fitting(best))
         found = self._shortfall(lack, "")
@@ -105,6 +107,7 @@ class _Account:
         return replace(
             found,
             constraint=self._sentence(lack, near),
+            unblock=found.unblock if able else (self._more_nodes(), *found.unblock),
             nearest=near,
             held=MappingProxyType(held if hold else {}),
         )
@@ -145,6 +148,26 @@ class _Account:
             for capacity, count in zip(self._before, self._counts, strict=True)
         ]
         return -sum(self._fitting(branch)), -sum(before)
+
+    def _could_hold(self, branch: Branch) -> bool:
+        """Whether the GPUs of a domain are enough for the gang when all other pods are gone."""
+        members = [*self._homeless, *self._bound]
+        asking = [each for each in members if each.shape.need.kind is not ResourceKind.NONE]
+        shapes = attempt.shapes_of(asking)
+        offered: Counter[str] = Counter()
+        asked: Counter[str] = Counter()
+        for shape, count in zip(shapes, attempt.counted(asking, shapes), strict=True):
+            emptied, resource = self._ground.emptied(shape, self._spans), shape.need.resource
+            if emptied.members[branch.serial] < count:
+                return False
+            offered[resource] = max(offered[resource], emptied.units[branch.serial])
+            asked[resource] += count * shape.need.count
+        return asked <= offered
+
+    def _more_nodes(self) -> str:
+        where = f"no {self._level()}" if self._spans else "the cluster"
+        never = "could" if self._spans else "could not"
+        return f"add nodes, or ask for fewer GPUs: even empty, {where} {never} hold the gang"
 
     def _short_of(self, branch: Branch) -> Shape:
         """The shape that lacks room; the largest where each alone would fit."""

@@ -80,8 +80,8 @@ def gates_stay(cluster: Cluster, pods: Pods) -> Iterator[None]:
     text = (MANIFESTS / "gates-stay.yaml").read_text().replace("NAMESPACE", pods.namespace)
     cluster.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     try:
-        # Of a gang that is not complete: from any other pod a leader lifts the gate by itself.
-        pods.create(gated(pod("probe", gpus=0, gang="probe")))
+        # Not our gate: a controller lifts that from a pod of no gang, before the policy works.
+        pods.create(pod("probe", gpus=0, schedulingGates=[{"name": "e2e.test/stays"}]))
         eventually(lambda: _is_refused(cluster, pods), "gates stay")
         pods.delete("probe")
         yield

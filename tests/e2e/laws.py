@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from e2e import versions
+from e2e.cluster import Cluster
 from e2e.history import PodState, Scene
+
+KEPT_SINCE: Final = "1.35"
+"""Before it kube-scheduler clears the nomination of every pod that it cannot place at once, as one whose
+plan has not come to Surefoot's replica yet. The controller writes it again; until then the gang may be
+half.
+"""
+
+
+def nominations_are_kept(cluster: Cluster) -> bool:
+    """Whether a failed attempt leaves the nomination alone."""
+    return versions.numbers(cluster.settings.version) >= versions.numbers(KEPT_SINCE)
 
 
 def of_gang(scene: Scene, gang: str) -> Mapping[str, PodState]:

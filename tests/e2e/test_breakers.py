@@ -13,7 +13,7 @@ from e2e.gating import Gates
 from e2e.nodes import H100, Nodes
 from e2e.pods import Pods
 from e2e.schedulers import configuration, extender
-from e2e.signs import told
+from e2e.signs import status, told
 from e2e.surefoots import LEASE
 from e2e.waiting import eventually, throughout
 from extender.store import fleets
@@ -72,6 +72,7 @@ def test_a_pool_that_falls_silent_together_keeps_its_last_verdicts(
 
 def test_one_node_that_falls_silent_is_only_stale(
     cache: Cache,
+    cluster: Cluster,
     gpu_nodes: Nodes,
     pods: Pods,
     led: MakesLed,
@@ -83,6 +84,7 @@ def test_one_node_that_falls_silent_is_only_stale(
     scheduler(configuration(extender(surefoot.url)))
     eventually(surefoot.controller.leads, "it leads")
     _silence(cache, "gpu-0")
+    eventually(lambda: status(cluster.api, "gpu-0") == "Unknown", "it is stale")
     pods.create(*(gates(each) for each in members("train", 3)))
     throughout(lambda: not any(pods.nominations().values()), "it waits", for_s=5)
     assert _state(cache) is BreakerState.CLOSED

@@ -15,11 +15,12 @@ from proxy import Proxy
 
 from e2e.caches import Cache
 from e2e.candidates import Candidate, MakesCandidate
+from e2e.cluster import Cluster
 from e2e.conventions import members
 from e2e.fixtures import MakesScheduler, MakesSurefoot
 from e2e.gating import Gates, gates_of
 from e2e.history import History
-from e2e.laws import assert_never_half, of_gang
+from e2e.laws import assert_never_half, nominations_are_kept, of_gang
 from e2e.nodes import Nodes
 from e2e.pods import GPU, Pods
 from e2e.relays import Kind, Request
@@ -42,7 +43,10 @@ WRITES: Final = 2 * SIZE
 class Stage:
     """Six nodes, a gang of two that runs, one of five that waits; gangs of four come and go."""
 
-    def __init__(self, pods: Pods, gates: Gates, served: Surefoot, cache: Cache) -> None:
+    def __init__(
+        self, cluster: Cluster, pods: Pods, gates: Gates, served: Surefoot, cache: Cache
+    ) -> None:
+        self.kept = nominations_are_kept(cluster)
         self._pods = pods
         self._gates = gates
         self._served = served
@@ -77,7 +81,8 @@ class Stage:
         assert len(set(nodes.values())) == SIZE
         assert not any(map(gates_of, self._pods.gang(gang).values()))
         scenes = list(history.scenes())
-        assert_never_half(scenes)
+        if self.kept:
+            assert_never_half(scenes)
         assert {
             (name, state.holds)
             for scene in scenes
@@ -116,6 +121,7 @@ class Stage:
 
 @pytest.fixture
 def stage(
+    cluster: Cluster,
     cache: Cache,
     gpu_nodes: Nodes,
     pods: Pods,
@@ -128,7 +134,7 @@ def stage(
     gpu_nodes.report(cache.settings)
     served = surefoot(nodes=NODES)
     scheduler(configuration(extender(served.url)))
-    return Stage(pods, gates, served, cache)
+    return Stage(cluster, pods, gates, served, cache)
 
 
 ANSWERED: Final = pytest.mark.parametrize("answered", [True, False], ids=["answered", "unanswered"])
@@ -176,7 +182,8 @@ def test_after_any_write_to_a_pod(
         stage.create(gang)
         _dies(leader, f"write {number} to {gang}")
         stage.assert_whole(gang, history)
-        assert _heeded(_to(gang), leader, heir) == WRITES, "no write was lost, and none done twice"
+        heeded = _heeded(_to(gang), leader, heir)
+        assert heeded == WRITES or (heeded > WRITES and not stage.kept), "none is done twice"
         stage.end(gang)
         leader = heir
 

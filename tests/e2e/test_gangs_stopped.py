@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from typing import Final
 
 import proxy
-from asking import Json
 
 from e2e.caches import Cache
 from e2e.candidates import Candidate, MakesCandidate
 from e2e.conventions import members
 from e2e.fixtures import MakesScheduler, MakesSurefoot
-from e2e.gating import Gates
+from e2e.gating import Gates, gates_of
 from e2e.nodes import Nodes
 from e2e.pods import Pods
 from e2e.relays import Request
@@ -20,21 +20,32 @@ from e2e.schedulers import configuration, extender
 from e2e.waiting import eventually, throughout
 from extender.store.keys import GANGS, PLANS
 
-SIZE: Final = 8
+SIZE: Final = 12
+"""Members: more than the threads that write, so that some writes are not begun when it is stopped."""
+NODES: Final = 2 * SIZE
 HEEDED: Final = 3
 """Nominations that are heeded before the leader is stopped: the others are on their way."""
 REFUSED: Final = frozenset({409, 422})
 """How the API server answers a write to what has changed meanwhile."""
+DEGRADED: Final = {3: "DEGRADED"}
 FENCED: Final = "surefoot_mirror_fenced_total"
 
 
-def _versions(pods: Pods) -> dict[str, Json]:
-    """Which version each pod has."""
-    return {name: each["metadata"]["resourceVersion"] for name, each in pods.all().items()}
+def _pods_as_they_are(pods: Pods) -> dict[str, tuple[str, str | None]]:
+    """Which version each pod has, and its nomination."""
+    return {
+        name: (each["metadata"]["resourceVersion"], each["status"].get("nominatedNodeName"))
+        for name, each in pods.all().items()
+    }
 
 
 def _unanswered(requests: Collection[Request]) -> list[Request]:
     return [each for each in requests if each.of_pod and each.status is None]
+
+
+def _nominated(requests: Collection[Request]) -> set[str]:
+    """The nodes that a leader wanted for its members."""
+    return {json.loads(each.body)[-1]["value"] for each in requests if each.of_pod}
 
 
 def _stands_by(candidate: Candidate) -> bool:
@@ -50,12 +61,13 @@ def test_its_writes_to_pods_fail_and_no_other_is_begun(
     scheduler: MakesScheduler,
     candidate: MakesCandidate,
 ) -> None:
-    """Those on their way meet pods that the new leader has touched; at most one more is sent, whose
-    thread was past the check, and meets the same.
+    """The nodes that it wanted are sick meanwhile, and the new leader has planned the gang elsewhere:
+    each nomination that comes late would be taken, were it not for the version that it tests. At
+    most one more is sent, whose thread was past the check, and meets the same.
     """
-    gpu_nodes(SIZE)
+    gpu_nodes(NODES)
     gpu_nodes.report(cache.settings)
-    scheduler(configuration(extender(surefoot(nodes=SIZE).url)))
+    served = surefoot(nodes=NODES)
     old = candidate()
     old.await_lead()
     new = candidate()
@@ -64,9 +76,15 @@ def test_its_writes_to_pods_fail_and_no_other_is_begun(
     pods.create(*(gates(each) for each in members("train", SIZE)))
     eventually(lambda: relay.stopped, "it is stopped in mid-burst")
     new.await_lead()
-    pods.whole("train", SIZE)
+    wanted = _nominated(relay.requests)
+    gpu_nodes.report(cache.settings, sick=dict.fromkeys(wanted, DEGRADED))
+    eventually(
+        lambda: _is_ready(pods) and wanted.isdisjoint(pods.nominations().values()),
+        lambda: f"the new leader plans elsewhere: {pods.nominations()}",
+    )
+    planned, records, sent = _pods_as_they_are(pods), cache.holds(PLANS), len(relay.requests)
     late = _unanswered(relay.requests)
-    whole, records, sent = _versions(pods), cache.holds(PLANS), len(relay.requests)
+    assert late, "something is on its way"
     old.controller.resume()
     relay.release()
     eventually(lambda: _stands_by(old), "it stands by")
@@ -75,8 +93,15 @@ def test_its_writes_to_pods_fail_and_no_other_is_begun(
     begun = [each for each in relay.requests[sent:] if each.writes and not each.of_lease]
     assert len(begun) <= 1, begun
     assert {each.status for each in (*late, *begun)} <= REFUSED, (late, begun)
-    assert _versions(pods) == whole
+    assert _pods_as_they_are(pods) == planned
     assert cache.holds(PLANS) == records
+    scheduler(configuration(extender(served.url)))
+    assert pods.whole("train", SIZE) == {name: node for name, (_, node) in planned.items()}
+
+
+def _is_ready(pods: Pods) -> bool:
+    """Whether every member is nominated and without a gate."""
+    return all(pods.nominations().values()) and not any(map(gates_of, pods.all().values()))
 
 
 def test_its_writes_to_the_cache_are_refused_by_their_term(

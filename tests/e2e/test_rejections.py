@@ -60,24 +60,29 @@ def test_it_comes_last_for_pods_of_the_same_owner(
     led: MakesLed,
     scheduler: MakesScheduler,
 ) -> None:
-    """Pods of others go where they went before, and the lesson says how new the node's document was."""
+    """Each of two nodes fails a pod of another owner, and the next pods of these change places. The
+    lesson says how new the node's document was.
+    """
     surefoot = led(2)
     scheduler(configuration(extender(surefoot.url)))
     one, two = (_owner(cluster, pods, name) for name in ("one", "two"))
-    pods.create(pod("holder", gpus=4))
-    (packed,) = pods.running("holder").values()
-    pods.create(_owned(one, "first"))
-    assert pods.running("first") == {"first": packed}
-    _fail(cluster, pods, "first")
-    (lesson,) = eventually(lambda: _learnt(cache, packed), "it is learnt")
-    node = fleets.look(cache.settings)[0].nodes[NodeName(packed)]
-    assert (lesson.owner, lesson.name) == (f"{pods.namespace}/ConfigMap/one", "first")
+    pods.create(_owned(one, "one-0", nodeName="gpu-0"), _owned(two, "two-0", nodeName="gpu-1"))
+    pods.running("one-0", "two-0")
+    _fail(cluster, pods, "one-0", "two-0")
+    (lesson,) = eventually(lambda: _learnt(cache, "gpu-0"), "it is learnt")
+    eventually(lambda: _learnt(cache, "gpu-1"), "so is the other")
+    node = fleets.look(cache.settings)[0].nodes[NodeName("gpu-0")]
+    assert (lesson.owner, lesson.name) == (f"{pods.namespace}/ConfigMap/one", "one-0")
     assert (lesson.reason, lesson.epoch, lesson.seq) == (REASON, node.epoch, node.seq)
-    eventually(lambda: told_of_node(cluster.api, packed), "an event on the node")
-    pods.create(_owned(one, "second"))
-    assert packed not in pods.running("second").values()
-    pods.create(_owned(two, "third"))
-    assert pods.running("third") == {"third": packed}
+    (event,) = eventually(
+        lambda: [
+            each for each in told_of_node(cluster.api, "gpu-0") if each["reason"] == "PodRejected"
+        ],
+        "an event on the node",
+    )
+    assert REASON in event["message"]
+    pods.create(_owned(one, "one-1"), _owned(two, "two-1"))
+    assert pods.running("one-1", "two-1") == {"one-1": "gpu-1", "two-1": "gpu-0"}
 
 
 def test_a_node_that_fails_several_owners_is_suspect(

@@ -165,8 +165,8 @@ def test_what_changed_while_nobody_led_wakes_under_the_next_leader(
     """It saw no change, and finds that a node would take the pod."""
     surefoot = led(2, sick={"gpu-0": RESET, "gpu-1": RESET})
     running = scheduler(configuration(extender(surefoot.url)))
-    waiting = {"nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}
-    pods.create(pod("helped", gpus=8), pod("waits", gpus=8, **waiting))
+    elsewhere = {"kubernetes.io/hostname": "gpu-1"}
+    pods.create(pod("helped", gpus=8), pod("waits", gpus=8, nodeSelector=elsewhere))
     pods.refused("helped")
     pods.refused("waits")
     _idle(running, surefoot.controller, cluster, "gpu-0", "gpu-1")

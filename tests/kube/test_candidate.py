@@ -9,7 +9,7 @@ import pytest
 from electing import KEY, LEASE, Runner, World, runners, spec
 from kubes import ApiServer, refuses, unanswered
 
-from extender.kube.errors import RefusedError, UnreachableError
+from extender.kube.errors import RefusedError, SpentError, UnreachableError
 from extender.kube.fence import Fence
 from extender.kube.lease import LAST_TERM
 
@@ -295,6 +295,16 @@ class TestDeleted:
         """The API server would refuse every renewal."""
         pair[0].candidate.raise_to(10**15)
         assert pair[0].step() == LAST_TERM + 1 == 2**31 - 1
+
+    def test_a_lease_that_cannot_count_further_is_left_alone(
+        self, api: ApiServer, pair: list[Runner]
+    ) -> None:
+        """There is no higher term to lead in: whoever can help is told how."""
+        api.set("leases", lease("", leaseTransitions=2**31 - 1))
+        with pytest.raises(SpentError, match="delete the Lease lab/surefoot and the term"):
+            pair[0].candidate.step()
+        assert spec(api)["holderIdentity"] == ""
+        assert pair[0].candidate.fence is None
 
 
 def lease(holder: str, **more: object) -> dict[str, dict[str, object]]:

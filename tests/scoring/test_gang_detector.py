@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -322,3 +323,16 @@ def test_a_member_that_joins_before_its_group_exists_is_no_single_pod() -> None:
     """The group object is not looked at: a pod that names a group is a gang member."""
     found = detect(PodFacts(namespace="lab", scheduling_group="not-yet-there"))
     assert found == GangRef(key=GangKey("lab/not-yet-there"), convention=Convention.NATIVE)
+
+
+@pytest.mark.parametrize("name", ["my gang", "a\nb", "a\tb", "\x1b[2J", "x" * 100_000])
+def test_a_name_that_no_object_can_have_becomes_one_that_documents_can_hold(name: str) -> None:
+    """Annotations hold anything. Two such names are two gangs."""
+    found, other = (
+        detect(PodFacts(namespace="lab", annotations={f"{KOORDINATOR}name": each}))
+        for each in (name, name + "!")
+    )
+    assert found is not None
+    assert other is not None
+    assert found.key != other.key
+    assert re.fullmatch(r"lab/[!-~]{1,448}", found.key)

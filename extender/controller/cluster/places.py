@@ -90,9 +90,13 @@ _LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
 )
 
 
+LONGEST_LABEL: Final = 400
+"""Characters that are kept of a label. Its key has 317 at most: what is cut is on no node either."""
+
+
 def span(text: str | None) -> Span | None:
     """A level by its word or by one of its labels, else a node label; None: nothing is said."""
-    word = (text or "").strip()
+    word = (text or "").strip()[:LONGEST_LABEL]
     return _LEVELS.get(word) or _LEVELS.get(word.lower()) or word or None
 
 

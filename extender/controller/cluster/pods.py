@@ -102,7 +102,7 @@ class PodReader:
             finished=status.phase in FINISHED,
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
-            refused=asks.refusal(status) is not None,
+            refused=_found_no_node(status),
             woken_s=_woken_s(metadata),
         )
 
@@ -179,6 +179,12 @@ def _owner(metadata: shapes.Metadata) -> Owner | None:
         ),
         None,
     )
+
+
+def _found_no_node(status: shapes.Status) -> bool:
+    """Whether the last cycle ended with that, and not with an error: then it is tried again anyway."""
+    said = asks.refusal(status)
+    return said is not None and said.reason == "Unschedulable"
 
 
 def _woken_s(metadata: shapes.Metadata) -> float | None:

@@ -2,7 +2,8 @@
 
 What fails is not repeated here: the next round derives it again from what is observed then. A pod
 whose write was refused is left alone until it changes, or for a growing while; one that is evicted,
-too, since no answer shows what becomes of it.
+too, since no answer shows what becomes of it. A write that waits for its turn is not begun once the
+plan that it belongs to stands no more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ FORGET_S: Final = 60.0
 """How long after its pause a pod is remembered: who still wants the write tries it sooner."""
 _CHANGED: Final = frozenset({404, 409, 422})
 """Answers which tell that the pod is not what it was looked at as."""
+LATE_S: Final = 3.0
+"""How long a pod may be seen as it was before a change. Whoever is told of one for longer, and sees none,
+is refused for another reason: by an admission policy, say."""
 
 _log = structlog.get_logger("surefoot.controller")
 
@@ -69,7 +73,12 @@ class _Task:
     pod: str
     """Its name, for people."""
     verb: Verb
-    write: Write
+    of: Step | GatedPod
+
+    def write(self, now_s: float) -> Write:
+        """The request."""
+        of = self.of
+        return writes.write(of, now_s) if isinstance(of, Step) else writes.release(of)
 
 
 @dataclass(slots=True)
@@ -79,6 +88,8 @@ class _Written:
     """
 
     version: str
+    since_s: float
+    """When it was first written to as it is."""
     until_s: float
     pause_s: float
 
@@ -102,54 +113,44 @@ class Actor:
         self._unix = unix
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="surefoot-act")
         self._lock = threading.Lock()
+        self._agenda: dict[PodUid, _Task] = {}
+        """What is to be done as it was said last, done or not."""
         self._busy: set[PodUid] = set()
+        """Pods of which a write is on its way, or waits for a thread."""
         self._written: dict[PodUid, _Written] = {}
         self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
 
-    def act(self, steps: Iterable[Step]) -> None:
-        """Begin what can be begun of `steps`."""
-        for step in steps:
-            pod, member = step.pod, step.pod.member
-            self._begin(
-                _Task(
-                    uid=member.uid,
-                    version=pod.version,
-                    pod=f"{pod.namespace}/{member.name}",
-                    verb=step.verb,
-                    write=writes.write(step, self._unix()),
-                )
-            )
-
-    def release(self, strays: Iterable[GatedPod]) -> None:
-        """Lift our gate from pods that no plan will ever lift it from."""
-        for pod in strays:
-            self._begin(
-                _Task(
-                    uid=pod.uid,
-                    version=pod.version,
-                    pod=f"{pod.namespace}/{pod.name}",
-                    verb=Verb.LIFT,
-                    write=writes.release(pod),
-                )
-            )
+    def act(self, steps: Iterable[Step], strays: Iterable[GatedPod] = ()) -> None:
+        """Begin these, and lift our gate from `strays`, which no plan will ever lift it from. What was
+        to be done before, and is not among them any more, is not begun.
+        """
+        tasks = (*map(_step, steps), *map(_stray, strays))
+        with self._lock:
+            self._agenda = {task.uid: task for task in tasks}
+            free = [
+                uid
+                for uid, task in self._agenda.items()
+                if uid not in self._busy and not self._rests(task)
+            ]
+            self._busy.update(free)
+        for uid in free:
+            self._pool.submit(self._carry_out, uid)
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is on its way."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _begin(self, task: _Task) -> None:
-        with self._lock:
-            last = self._written.get(task.uid)
-            resting = (
-                last is not None and last.version == task.version and self._clock() < last.until_s
-            )
-            if task.uid in self._busy or resting:
-                return
-            self._busy.add(task.uid)
-        self._pool.submit(self._carry_out, task)
+    def _rests(self, task: _Task) -> bool:
+        last = self._written.get(task.uid)
+        return last is not None and last.version == task.version and self._clock() < last.until_s
 
-    def _carry_out(self, task: _Task) -> None:
+    def _carry_out(self, uid: PodUid) -> None:
+        with self._lock:
+            task = self._agenda.get(uid)
+            if task is None:
+                self._busy.discard(uid)
+                return
         ending, answer = self._sent(task)
         with self._lock:
             # Under the lock: whoever acts on the answer must not find the pod busy still.
@@ -158,14 +159,15 @@ class Actor:
                     self._done(answer)
             except Exception:  # noqa: BLE001 - the write is done, and a watch tells of it too
                 _log.exception("answer_not_taken", pod=task.pod)
-            self._busy.discard(task.uid)
+            self._busy.discard(uid)
             self.endings[task.verb, ending] += 1
-            self._note(task.uid, task.version, done=answer is not None)
+            self._note(uid, task.version, done=answer is not None)
 
     def _sent(self, task: _Task) -> tuple[Ending, bytes | None]:
         """How it ended, and the pod as it is then; None: that shows in a watch alone, if at all."""
-        write, ending, answer = task.write, Ending.DONE, None
+        ending, answer = Ending.DONE, None
         try:
+            write = task.write(self._unix())
             if write.kind is None:
                 self._server.create(write.path, write.body)
             else:
@@ -173,13 +175,21 @@ class Actor:
         except FencedError:
             ending = Ending.FENCED
         except RefusedError as error:
-            changed = error.status in _CHANGED
+            changed = error.status in _CHANGED and not self._is_late(task)
             ending = Ending.CHANGED if changed else self._failed(task, error)
         except KubeError as error:
             ending = self._failed(task, error)
         except Exception as error:  # noqa: BLE001 - one pod must never stop the others
             ending = self._failed(task, error)
         return ending, answer
+
+    def _is_late(self, task: _Task) -> bool:
+        """Whether the pod would have been seen changed by now."""
+        with self._lock:
+            last = self._written.get(task.uid)
+        if last is None or last.version != task.version:
+            return False
+        return self._clock() >= last.since_s + LATE_S
 
     def _failed(self, task: _Task, error: Exception) -> Ending:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))
@@ -190,9 +200,31 @@ class Actor:
         again = known is not None and known.version == version
         pause_s = min(LAST_PAUSE_S, 2 * known.pause_s) if again and known else FIRST_PAUSE_S
         pause_s = SEEN_S if done else pause_s
-        self._written[uid] = _Written(version, now_s + pause_s, pause_s)
+        since_s = known.since_s if again and known else now_s
+        self._written[uid] = _Written(version, since_s, now_s + pause_s, pause_s)
         if now_s >= self._forget_s:
             self._forget_s = now_s + FORGET_S
             self._written = {
                 uid: each for uid, each in self._written.items() if now_s < each.until_s + FORGET_S
             }
+
+
+def _step(step: Step) -> _Task:
+    pod, member = step.pod, step.pod.member
+    return _Task(
+        uid=member.uid,
+        version=pod.version,
+        pod=f"{pod.namespace}/{member.name}",
+        verb=step.verb,
+        of=step,
+    )
+
+
+def _stray(pod: GatedPod) -> _Task:
+    return _Task(
+        uid=pod.uid,
+        version=pod.version,
+        pod=f"{pod.namespace}/{pod.name}",
+        verb=Verb.LIFT,
+        of=pod,
+    )

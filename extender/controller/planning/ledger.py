@@ -47,6 +47,10 @@ class Ledger:
         for kind, told in ((Kind.PLAN, plans), (Kind.GANG, known)):
             self._wanted.rule(kind, {str(key): each[-1] for key, each in told.items()}, term)
 
+    def told(self, gang: GangKey) -> bool:
+        """Whether the cache has what was said last of a gang."""
+        return not self._wanted.waits(Kind.PLAN, str(gang))
+
     def _known(
         self, gang: Gathered, last: tuple[Gathered, Gang, bytes] | None
     ) -> tuple[Gathered, Gang, bytes] | None:

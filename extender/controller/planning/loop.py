@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -41,6 +41,8 @@ COALESCE_S: Final = 0.01
 """Changes that come within this time after the first are one round."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
+EARLY_S: Final = 0.03
+"""How soon it is looked again whether the cache has a plan."""
 EVICT_S: Final = 60.0
 """From the eviction of one partial gang to that of another: what leaves may complete the next."""
 REST_RATIO: Final = 3.0
@@ -112,6 +114,8 @@ class Planning:
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
+        self._early = False
+        """Whether gates wait for the cache to have a plan."""
         self._evicted: tuple[GangKey | None, float] = None, -math.inf
         """The last gang of which members were evicted, and when."""
         self._coverage = Coverage()
@@ -154,7 +158,11 @@ class Planning:
                 self.tally.problem = None
 
     def _patience_s(self) -> float:
-        """How long to wait for a change: not beyond the moment at which an owed plan may be made."""
+        """How long to wait for a change: not beyond the moment at which an owed plan may be made, or at
+        which the cache may have a plan.
+        """
+        if self._early:
+            return EARLY_S
         rest_s = self._rest_until_s - self._clock() if self._owed else 0.0
         return min(TICK_S, rest_s) if rest_s > 0 else TICK_S
 
@@ -179,20 +187,35 @@ class Planning:
         self._heed(gangs)
         self._record(gangs, self._outcomes(gangs, look), term)
         if self._acts:
-            for gang in gangs:
-                if record := self._records.get(gang.key):
-                    self._act(gang, steps(gang, record, self._rules, self._unix()))
-            self._actor.release(self._view.strays())
+            self._actor.act(self._steps(gangs), self._view.strays())
         self._count(gangs)
 
-    def _act(self, gang: Gathered, found: Sequence[Step]) -> None:
-        """Begin these writes. Of gangs that are to be evicted one at a time is."""
-        if any(step.verb is Verb.EVICT for step in found):
-            now_s, (key, since_s) = self._clock(), self._evicted
-            if key != gang.key and now_s - since_s < EVICT_S:
-                return
-            self._evicted = gang.key, now_s
-        self._actor.act(found)
+    def _steps(self, gangs: Sequence[Gathered]) -> Iterator[Step]:
+        """The writes that are next. Of gangs that are to be evicted one at a time is."""
+        now_s, self._early = self._unix(), False
+        for gang in gangs:
+            record = self._records.get(gang.key)
+            found = steps(gang, record, self._rules, now_s) if record else ()
+            if self._is_early(gang, found):
+                self._early = True
+                continue
+            if all(step.verb is not Verb.EVICT for step in found) or self._may_evict(gang):
+                yield from found
+
+    def _is_early(self, gang: Gathered, found: Sequence[Step]) -> bool:
+        """Whether these would be the first lifts of a gang whose plan the cache does not have yet: a
+        replica that still knows that it waits would refuse its members.
+        """
+        if all(step.verb is not Verb.LIFT for step in found) or self._ledger.told(gang.key):
+            return False
+        return all(pod.gated for pod in gang.members)
+
+    def _may_evict(self, gang: Gathered) -> bool:
+        now_s, (key, since_s) = self._clock(), self._evicted
+        if key != gang.key and now_s - since_s < EVICT_S:
+            return False
+        self._evicted = gang.key, now_s
+        return True
 
     def _gangs(self) -> Sequence[Gathered]:
         """What is planned. Where nobody acts on plans, they bind nobody either."""
@@ -205,11 +228,12 @@ class Planning:
 
     def _succeed(self, term: int | None, look: Look | None) -> None:
         """Go on with what the last leader left, or leave it to the next."""
-        self._term, self._owed, self._said = term, True, False
+        self._term, self._owed, self._said, self._early = term, True, False, False
         self._records, self._recorded = {}, {}
         self.tally.overdue = 0
         self._coverage.begin()
         self._witness.succeeded(term)
+        self._actor.act(())
         if term is None or look is None:
             return
         fleet = look.picture.fleet

@@ -50,6 +50,7 @@ REFUSED = {
         }
     ]
 }
+ERROR = {"conditions": [{**REFUSED["conditions"][0], "reason": "SchedulerError"}]}
 
 
 CONVENTIONS: dict[str, tuple[Json, Convention, str, int | None]] = {
@@ -86,6 +87,7 @@ TOPOLOGIES: dict[str, tuple[Json, Topology]] = {
         Topology(required=Level.ZONE, preferred=Level.CLIQUE),
     ),
     "blank": ({"surefoot.dev/topology-required": " "}, NO_TOPOLOGY),
+    "longer than any label": ({"surefoot.dev/topology-required": "x" * 99_999}, Topology(required="x" * 400)),
     "Surefoot's before Kueue's": (
         {
             "surefoot.dev/topology-preferred": "node",
@@ -222,6 +224,8 @@ STATES: dict[str, tuple[Json, dict[str, bool]]] = {
     "never bound": (native(phase="Failed"), {"finished": True}),
     "at a foreign gate": (native(gates=("kueue.x-k8s.io/admission",)), {"counts": False}),
     "at our gate": (native(gates=(GATE,)), {"counts": True, "gated": True}),
+    "refused": (native(status=REFUSED), {"counts": True, "refused": True}),
+    "failed by an error": (native(status=ERROR), {"counts": True, "refused": False}),
 }
 
 

@@ -134,15 +134,17 @@ class Rehearsal:
         """All members of one."""
         return [self.member(f"{name}-{at}", size=count, **more) for at in range(count)]
 
-    def show(self, name: str, *, node: str | None = None, **status: Any) -> str:
-        """A pod as a watch shows it now, on `node` if it is bound."""
+    def show(
+        self, name: str, *, node: str | None = None, gated: bool = False, **status: Any
+    ) -> str:
+        """A pod as a watch shows it now, on `node` if it is bound; `gated`: our gate is still there."""
         self._version += 1
         body = self._bodies[name]
         body["metadata"]["resourceVersion"] = str(self._version)
         body["status"] = {"phase": "Pending", **status}
         if node:
             body["spec"]["nodeName"] = node
-        if node or status:
+        if (node or status) and not gated:
             body["spec"].pop("schedulingGates", None)
         kept = PodReader(DEFAULT, self.rules).read(POD.decode(cluster_objects.raw(body)[1]))
         assert kept is not None

@@ -16,7 +16,7 @@ from servers import eventually
 from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.shapes import POD
 from extender.controller.cluster.values import GatedPod
-from extender.controller.planning.acting import FORGET_S, LAST_PAUSE_S, Actor, Ending
+from extender.controller.planning.acting import FORGET_S, LAST_PAUSE_S, THREADS, Actor, Ending
 from extender.kube.fence import Fence
 from extender.kube.writing import Writer
 from scoring.gangs.rules import GATE, GangRules
@@ -111,6 +111,32 @@ def test_a_pod_has_one_write_on_its_way(desk: Desk) -> None:
     assert desk.actor.endings.total() == 2
 
 
+def test_what_is_wanted_no_more_is_not_begun(desk: Desk) -> None:
+    """It waited for a thread, and the plan changed: then only what is wanted now is written."""
+    names = [f"p{number}" for number in range(THREADS + 2)]
+    for name in names:
+        desk.put(name)
+    held, release = threading.Barrier(THREADS + 1), threading.Event()
+
+    def hold(_: Call) -> None:
+        if not release.is_set():
+            held.wait(30)
+            release.wait(30)
+
+    desk.api.heeding = hold
+    pods = [desk.seen(name) for name in names]
+    desk.nominate(*pods)
+    held.wait(30)
+    desk.actor.act([Step(verb=Verb.LIFT, pod=pods[-1])])
+    release.set()
+    desk.ended(Verb.LIFT, Ending.DONE)
+    desk.ended(Verb.NOMINATE, Ending.DONE, THREADS)
+    assert desk.seen(names[-1]).member.nominated is None
+    assert desk.seen(names[-2]) == pods[-2], "nothing was written"
+    desk.nominate(pods[-2])
+    desk.ended(Verb.NOMINATE, Ending.DONE, THREADS + 1)
+
+
 def test_one_that_acts_on_an_answer_finds_the_pod_free(desk: Desk) -> None:
     """Else its next write would wait for another round."""
     desk.put("a")
@@ -187,7 +213,7 @@ def test_troubles_are_forgotten_in_time(desk: Desk) -> None:
     desk.api.delete("pods", "lab/b")
     desk.nominate(pods[1])
     desk.ended(Verb.NOMINATE, Ending.CHANGED, 2)
-    eventually(lambda: set(desk.actor._trouble) == {"uid-b"}, "a is forgotten")
+    eventually(lambda: set(desk.actor._written) == {"uid-b"}, "a is forgotten")
 
 
 def test_nothing_is_sent_by_who_leads_no_more(desk: Desk) -> None:
@@ -263,6 +289,6 @@ def test_strays_lose_our_gate_alone(desk: Desk) -> None:
     stray = GatedPod(
         namespace="lab", name="a", uid=seen.member.uid, version=seen.version, created_s=0.0
     )
-    desk.actor.release([stray])
+    desk.actor.act([], [stray])
     desk.ended(Verb.LIFT, Ending.DONE)
     assert desk.seen("a").gates == frozenset({"team.dev/x"})

@@ -9,11 +9,12 @@ from rehearsal import Rehearsal, rehearsal
 from servers import eventually
 from structlog.testing import CapturingLogger
 
-from extender.controller.planning.loop import REPLAN_S, REST_RATIO
+from extender.controller.planning.loop import EVICT_S, REPLAN_S, REST_RATIO
 from extender.kube.fence import Fence
 from extender.store.schema import Kind
 from scoring.gangs import planning
 from scoring.gangs.record import GangState
+from scoring.gangs.steps import Verb
 from scoring.model import GangKey, NodeName, Rejection
 
 __all__ = ["rehearsal"]
@@ -269,3 +270,42 @@ def test_records_are_said_once(rehearsal: Rehearsal) -> None:
     rehearsal.plans()
     (wish,) = rehearsal.wanted.take(10)
     assert (wish.kind, wish.id) == (Kind.PLAN, "lab/train")
+
+
+def test_of_partial_gangs_one_at_a_time_is_evicted(rehearsal: Rehearsal) -> None:
+    """The first may make the room that the second needs."""
+    rehearsal.node("n0")
+    for gang in ("one", "two"):
+        rehearsal.member(f"{gang}-0", gpus=4, nodeName="n0")
+        rehearsal.member(f"{gang}-1")
+    loop = rehearsal.planning
+    loop._rules = replace(rehearsal.rules, release_partial=True)
+    rehearsal.plans()
+    rehearsal.clock.pass_s(rehearsal.rules.partial_after_s)
+
+    def evicted() -> list[str]:
+        return [step.pod.member.name for step in loop._steps(rehearsal.view.gangs())]
+
+    assert evicted() == evicted() == ["one-0"]
+    rehearsal.gone("one-0")
+    rehearsal.plans()
+    assert evicted() == []
+    rehearsal.clock.pass_s(EVICT_S)
+    assert evicted() == ["two-0"]
+
+
+def test_no_gate_is_lifted_before_the_cache_has_the_plan(rehearsal: Rehearsal) -> None:
+    """A replica that still knows that the gang waits would refuse its first members."""
+    rehearsal.node("n0")
+    names = rehearsal.gang("train", 2, gpus=2)
+    rehearsal.plans()
+    for name in names:
+        rehearsal.show(name, gated=True, nominatedNodeName="n0")
+    endings = rehearsal.planning._actor.endings
+    rehearsal.plans(2)
+    eventually(lambda: not rehearsal.planning._actor._busy, "nothing is on its way")
+    assert {verb for verb, _ in endings} <= {Verb.NOMINATE}
+    rehearsal.wanted.take(100)
+    rehearsal.wanted.done()
+    rehearsal.plans()
+    eventually(lambda: Verb.LIFT in {verb for verb, _ in endings}, "the lifts")

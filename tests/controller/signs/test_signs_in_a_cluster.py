@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import cluster_objects
 import pytest
 from kubes import ApiServer
+from papers import paper
 from redis import Redis
 from servers import eventually
 from signing import HOME
@@ -35,7 +37,7 @@ from extender.store.reader import Reader
 from extender.store.writer import Writer
 from scoring import picture
 from scoring.gangs.rules import GangRules
-from scoring.model import Fleet, NodeName
+from scoring.model import BreakerState, Fleet, NodeName
 from scoring.picture import Picture
 from scoring.policy import DEFAULT
 
@@ -156,6 +158,12 @@ def refused(name: str, gpus: int = 2, message: str = RESET) -> dict[str, Any]:
     return body
 
 
+def state(leader: Leader) -> BreakerState:
+    """The word on the pool, as all readers of the cache have it."""
+    word = leader.fleet.breakers.get(POOL)
+    return BreakerState.CLOSED if word is None else word.state
+
+
 def wake(api: ApiServer, name: str) -> str | None:
     """The annotation of a pod."""
     body = api.get("pods", f"lab/{name}") or {}
@@ -221,3 +229,27 @@ def test_a_pool_that_falls_silent_is_frozen_in_the_cache(leader: Leader, client:
     eventually(fresh, "its nodes are fresh")
     leader.cache.stamp([NodeName(f"n{index}") for index in range(4)])
     eventually(lambda: POOL not in leader.fleet.breakers, "the pool is thawed")
+
+
+def test_a_pool_of_which_much_is_excluded_is_open(leader: Leader) -> None:
+    """Four of sixteen GPUs work, and are refused to gangs."""
+    for index in range(8):
+        put(leader, f"n{index}", "DEGRADED" if index < 4 else None)
+    eventually(lambda: state(leader) is BreakerState.OPEN, "the breaker is open")
+    assert leader.signs.breakers.trips[BreakerState.OPEN] == 1
+
+
+def test_what_an_earlier_leader_opened_closes_when_its_calm_is_over(leader: Leader) -> None:
+    """The next one takes over until when; then the word goes from the cache."""
+    for index in range(4):
+        put(leader, f"n{index}", None)
+    eventually(lambda: len(leader.fleet.nodes) == 4, "the nodes are read")
+    until = datetime.now(UTC) + timedelta(seconds=3)
+    leader.cache.put([paper("Breaker", pool=POOL, state="open", until=until.isoformat())])
+    eventually(lambda: state(leader) is BreakerState.OPEN, "the word is read")
+    leader.signs.on_fleet(None, cast("Picture", leader.picture), None)
+    leader.signs.lead(TERM)
+    eventually(lambda: leader.signs.breakers.pools[BreakerState.OPEN] == 1, "it is taken over")
+    eventually(lambda: state(leader) is BreakerState.CLOSED, "it is over", within_s=20.0)
+    assert datetime.now(UTC) >= until
+    assert leader.signs.breakers.trips[BreakerState.OPEN] == 0

@@ -10,6 +10,7 @@ from members import KEY, NOW_S, gang, pod
 
 from scoring.gangs.record import GangPlan, GangState
 from scoring.gangs.recording import holds_good, record
+from scoring.gangs.rules import GATE
 from scoring.gangs.values import Gathered
 from scoring.model import NodeName, PodUid
 from scoring.planning.obstacles import Obstacle
@@ -107,6 +108,33 @@ def test_time_counts_on_while_the_state_lasts() -> None:
     assert kept(of, plan(of, "n0"), first, NOW_S + 50).since_s == NOW_S + 50
     other = replace(of, uid="another")
     assert kept(other, shortfall(), first, NOW_S + 50).since_s == NOW_S + 50
+
+
+def test_a_gang_runs_in_part_from_its_first_member_on() -> None:
+    """However long its plan stood before: victims may have taken their time to go."""
+    waits = gang(pod(0), pod(1))
+    first = kept(waits, plan(waits, "n0", "n1"))
+    part = gang(pod(0, bound="n0"), pod(1))
+    later = kept(part, None, first, NOW_S + 900)
+    assert (later.state, later.since_s) == (GangState.PLANNED, NOW_S + 900)
+    assert kept(part, None, later, NOW_S + 950).since_s == NOW_S + 900
+
+
+def test_of_a_gang_without_members_nothing_stands() -> None:
+    """What it lacked was a matter of those that were."""
+    before = kept(gang(pod(0), pod(1)), shortfall())
+    gone = kept(gang(pod(0, leaving=True), pod(1, finished=True), min=2), None, before)
+    assert (gone.lack, gone.nearest, gone.summary) == ("", "", "no pod of it is left")
+
+
+def test_a_gang_at_the_gate_of_another_is_told_so() -> None:
+    """Its pods are there, and do not count yet."""
+    gates = frozenset({GATE, "kueue.x-k8s.io/admission"})
+    held = gang(pod(0, gates=gates), pod(1, gates=gates), pod(2, leaving=True), min=2)
+    assert kept(held, None).summary == "2 pods of it wait at the gate of another"
+    assert (
+        kept(gang(pod(0, gates=gates)), None).summary == "1 pod of it waits at the gate of another"
+    )
 
 
 def test_waiting_for_members_is_no_waiting_for_room() -> None:

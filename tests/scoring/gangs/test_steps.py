@@ -66,6 +66,19 @@ def test_a_nomination_of_kube_scheduler_stays_where_plans_are_preferred_only() -
     assert steps(own, record(own, WAITING, lack=Lack.NO_ROOM), RULES, NOW_S) == ()
 
 
+def test_a_nomination_behind_our_gate_is_ours_and_taken_back_whatever_the_hold() -> None:
+    """No scheduler ever tried the pod, so it holds room for a plan that is gone."""
+    left = gang(pod(0, nominated="n0"), hold=Hold.PREFER)
+    found = steps(left, record(left, WAITING, lack=Lack.NO_ROOM), RULES, NOW_S)
+    assert verbs(found) == [(Verb.CLEAR, "train-0", None)]
+
+
+def test_seats_of_a_plan_for_fewer_members_lift_no_gate() -> None:
+    """The gang has grown since, and the next plan is yet to be made."""
+    grown = gang(pod(0, nominated="n0"), pod(1, nominated="n1"), pod(2))
+    assert steps(grown, record(grown, WAITING, "n0", "n1"), RULES, NOW_S + 1e6) == ()
+
+
 def test_the_pods_of_what_is_no_gang_are_let_go() -> None:
     """Their group says so: `basic`, or a minimum of 1."""
     single = gang(pod(0, nominated="n9"), pod(1, gated=False), hold=Hold.OFF)

@@ -322,6 +322,38 @@ def test_a_starved_gang_holds_its_best_domain() -> None:
     assert third.lack is Lack.BEHIND_OTHERS
 
 
+@pytest.mark.parametrize(
+    ("topology", "told"),
+    [
+        (Topology(required=Level.RACK), "even empty, no rack could hold the gang"),
+        (Topology(), "even empty, the cluster could not hold the gang"),
+    ],
+)
+def test_a_starved_gang_that_no_domain_could_ever_hold_holds_nothing(
+    topology: Topology, told: str
+) -> None:
+    """It would hold room for ever, and never run. It is told so."""
+    never = gang(*[shape()] * 7, name="never", age_s=99_999.0, topology=topology)
+    first, second = cluster(*racked(6, per_rack=3)).planned(
+        never, gang(*[shape()] * 6, name="small")
+    )
+    assert isinstance(first, Shortfall)
+    assert not first.held
+    assert told in first.unblock[0]
+    assert isinstance(second, Plan)
+
+
+def test_a_starved_gang_holds_a_domain_that_could_hold_it() -> None:
+    """Not the rack that has most room now, and could never hold all of it."""
+    rack = Topology(required=Level.RACK)
+    large = gang(*[shape()] * 4, name="large", age_s=601.0, topology=rack)
+    small, big = racked(3, per_rack=3), racked(8, per_rack=4)[4:]
+    made = cluster(*small, *big, held={"n4": 8, "n5": 8})
+    (found,) = made.planned(large)
+    assert isinstance(found, Shortfall)
+    assert set(found.held.values()) == {"n6", "n7"}
+
+
 def test_two_gangs_for_one_room_are_served_by_age() -> None:
     """The older one runs whole, the other holds nothing."""
     old, young = gang(shape(), shape(), name="z", age_s=9.0), gang(shape(), shape(), name="a")

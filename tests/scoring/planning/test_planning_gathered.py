@@ -97,6 +97,62 @@ def test_room_that_another_gang_was_given_is_not_taken_by_eviction() -> None:
     assert isinstance(found["b"], Shortfall)
 
 
+def test_of_two_gangs_that_may_evict_the_stronger_one_is_served() -> None:
+    """Evictions are planned in the order of gangs, whatever their names are."""
+    full = cluster(*racked(1, per_rack=2), held={"n0": 8})
+    weak, strong = train("a", 1, priority=3), train("b", 1, priority=9)
+    found = planned(full, gathered(weak, EVICTS), gathered(strong, EVICTS))
+    assert isinstance(found["b"], Plan)
+    assert isinstance(found["a"], Shortfall)
+
+
+def test_what_the_first_victims_leave_is_kept_until_the_last_are_gone() -> None:
+    """Else a gang behind would take it, and the victims would have gone in vain."""
+    half = cluster(*racked(2, per_rack=2), held={"n1": 8})
+    evicting = train("z", 2, priority=5, nominated={0: "n0", 1: "n1"})
+    found = planned(half, gathered(evicting, EVICTS), gathered(train("b", 1)), priority=-1)
+    assert isinstance(found["z"], Plan)
+    assert isinstance(found["b"], Shortfall)
+
+
+def test_who_evicts_spares_the_nominations_of_those_behind_where_it_can() -> None:
+    """There is as much room elsewhere."""
+    full = cluster(*racked(3, per_rack=3), held={"n1": 8, "n2": 8})
+    behind = train("b", 1, nominated={0: "n0"})
+    found = planned(
+        full, gathered(train("z", 2, priority=5), EVICTS), gathered(behind), priority=-1
+    )
+    assert [set(each.places.values()) for each in found.values() if isinstance(each, Plan)] == [
+        {"n1", "n2"},
+        {"n0"},
+    ]
+
+
+def test_who_evicts_takes_room_that_weaker_ones_are_nominated_for_where_there_is_no_other() -> None:
+    """And no room of those that are as strong."""
+    full = cluster(*racked(2, per_rack=2), held={"n1": 8})
+    waits = gathered(train("a", 2, priority=5, age_s=9.0), EVICTS)
+    weaker = gathered(train("b", 1, priority=4, nominated={0: "n0"}))
+    found = planned(full, waits, weaker, priority=-1)
+    assert (type(found["a"]), type(found["b"])) == (Plan, Shortfall)
+    as_strong = gathered(train("b", 1, priority=5, nominated={0: "n0"}))
+    found = planned(full, waits, as_strong, priority=-1)
+    assert (type(found["a"]), type(found["b"])) == (Shortfall, Plan)
+
+
+def test_the_cluster_is_emptied_once_for_each_priority() -> None:
+    """However many gangs wait to evict."""
+    full, asked = cluster(*racked(1, per_rack=2), held={"n0": 8}), []
+
+    def rest(below: int) -> Rest:
+        asked.append(below)
+        return without(full, {"n0": 9})(below)
+
+    waiting = [gathered(train(name, 1, priority=5), EVICTS) for name in "abc"]
+    outcomes(scene(full), full.site, waiting, {}, rest)
+    assert asked == [5]
+
+
 def test_a_seat_whose_nomination_is_on_its_way_stays() -> None:
     """Two racks are alike, and only the record tells which one it was."""
     wide = cluster(*racked(4, per_rack=2))
@@ -144,3 +200,44 @@ def test_a_gang_of_which_pods_are_missing_is_told_so_without_a_plan() -> None:
     assert [(key, each.lack) for key, each in found.items()] == [
         (GangKey("ml/a"), Lack.MEMBERS_MISSING)
     ]
+
+
+waiting = st.tuples(st.integers(1, 3), st.integers(0, 4), st.booleans())
+
+
+@given(st.dictionaries(names, st.just(8)), st.lists(waiting, max_size=4))
+def test_no_two_gangs_are_given_one_node_whoever_evicts(
+    held: dict[str, int], gangs: list[tuple[int, int, bool]]
+) -> None:
+    """Law: plans never overlap."""
+    waits = [
+        gathered(train(f"g{at}", count, priority=priority), EVICTS if evicts else OnShortfall.WAIT)
+        for at, (count, priority, evicts) in enumerate(gangs)
+    ]
+    found = planned(cluster(*racked(3, per_rack=3), held=held), *waits, priority=2)
+    given_out = [
+        node for each in found.values() if isinstance(each, Plan) for node in each.places.values()
+    ]
+    assert len(given_out) == len(set(given_out))
+    assert len(found) == len(gangs)
+
+
+@given(st.dictionaries(names, st.just(8)), st.lists(waiting, min_size=1, max_size=4))
+def test_a_gang_changes_nothing_for_those_before_it_whoever_evicts(
+    held: dict[str, int], gangs: list[tuple[int, int, bool]]
+) -> None:
+    """Law: without the last in the order, all others have the same outcome."""
+    waits = {
+        f"g{at}": gathered(
+            train(f"g{at}", count, priority=priority), EVICTS if evicts else OnShortfall.WAIT
+        )
+        for at, (count, priority, evicts) in enumerate(gangs)
+    }
+    of = cluster(*racked(3, per_rack=3), held=held)
+    found = planned(of, *waits.values(), priority=2)
+    *before, last = found
+    without_last = planned(of, *(waits[name] for name in before), priority=2)
+    assert {name: type(each) for name, each in without_last.items()} == {
+        name: type(found[name]) for name in before
+    }
+    assert last not in without_last

@@ -37,6 +37,15 @@ def test_missing_members_of_a_job_are_named_by_index() -> None:
     )
 
 
+def test_an_absurd_size_costs_nothing_to_tell() -> None:
+    """Names are made for those that are told alone: a label may ask for a thousand million pods."""
+    one = replace(gang(shape(), name="train", least=999_999_999), size=999_999_999)
+    found = cluster(*racked(1, per_rack=1)).shortfall(one)
+    assert found.constraint == (
+        "1 of 999999999 pods exist; train-1, train-2, train-3 and 999999995 more are missing"
+    )
+
+
 def test_a_gang_of_unknown_size_is_not_planned() -> None:
     """No number is never read as one."""
     found = cluster(*racked(2, per_rack=2)).shortfall(gang(shape(), least=None))
