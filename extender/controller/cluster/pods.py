@@ -102,7 +102,7 @@ class PodReader:
             finished=status.phase in FINISHED,
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
-            refused=asks.refusal(status) is not None,
+            refused=_finds_no_node(status),
             woken_s=_woken_s(metadata),
         )
 
@@ -155,6 +155,14 @@ class PodReader:
             scheduler=self._share(ask.scheduler),
             woken_at=(metadata.annotations or {}).get(WAKE) or "",
         )
+
+
+def _finds_no_node(status: shapes.Status) -> bool:
+    """Whether the last cycle found no node. One that an error ended (`SchedulerError`: an extender that
+    did not answer, a binding that failed) says nothing of nodes, and is tried again soon.
+    """
+    said = asks.refusal(status)
+    return said is not None and said.reason == "Unschedulable"
 
 
 def _gated(spec: shapes.Spec, metadata: shapes.Metadata, ask: Ask) -> GatedPod | None:
