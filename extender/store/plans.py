@@ -58,8 +58,8 @@ def fields(plan: GangPlan) -> dict[str, Any]:
         "hold": plan.hold.value,
         "state": plan.state.value,
         "since": datetime.fromtimestamp(plan.since_s, UTC).isoformat(),
-        "min": plan.min,
-        "size": plan.size,
+        "min": plan.min or None,  # 0: all of it is done
+        "size": plan.size or None,
         "seats": {uid: _told(seat) for uid, seat in sorted(plan.seats.items())} or None,
         "domain": plan.domain or None,
         "lack": plan.lack or None,
