@@ -80,7 +80,8 @@ def gates_stay(cluster: Cluster, pods: Pods) -> Iterator[None]:
     text = (MANIFESTS / "gates-stay.yaml").read_text().replace("NAMESPACE", pods.namespace)
     cluster.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     try:
-        pods.create(gated(pod("probe", gpus=0)))
+        # Of a gang that is never whole: no leader frees it before the policy is heeded.
+        pods.create(gated(pod("probe", gpus=0, gang="probe")))
         eventually(lambda: _is_refused(cluster, pods), "gates stay")
         pods.delete("probe")
         yield
