@@ -263,14 +263,17 @@ class Planning:
         """Whether another plan could come out."""
         if self._owed or not pending:
             return bool(pending)
-        fickle = False
+        fickle, there = False, self._view.rooms()
         for gang in pending:
             record = self._records.get(gang.key)
             if record is None:
                 return True
             if self._recorded.get(gang.key) is not gang and not recording.holds_good(gang, record):
                 return True
-            if record.lack or any(seat.node is None for seat in record.seats.values()):
+            seats = record.seats.values()
+            if any(seat.node and not seat.bound and seat.node not in there for seat in seats):
+                return True  # the node is gone, be it that the cache cannot tell yet
+            if record.lack or any(seat.node is None for seat in seats):
                 fickle = True
         late = self._clock() - self._planned_s >= REPLAN_S
         if fickle and (self._due or late or look.changed):
