@@ -60,8 +60,8 @@ def fields(plan: GangPlan) -> dict[str, Any]:
         "state": plan.state.value,
         "since": _moment(plan.since_s),
         "partialSince": None if plan.partial_s is None else _moment(plan.partial_s),
-        "min": plan.min,
-        "size": plan.size,
+        "min": plan.min or None,  # 0: all of it is done
+        "size": plan.size or None,
         "seats": {uid: _told(seat) for uid, seat in sorted(plan.seats.items())} or None,
         "domain": plan.domain or None,
         "lack": plan.lack or None,

@@ -158,8 +158,8 @@ def _gang(gang: Gang) -> dict[str, Any]:
         "key": gang.key,
         "uid": gang.uid,
         "convention": gang.convention.value,
-        "min": gang.min,
-        "size": gang.size,
+        "min": gang.min or None,  # 0: all of it is done
+        "size": gang.size or None,
         "members": list(gang.members) or None,
     }
 

@@ -156,11 +156,6 @@ class PodReader:
         )
 
 
-def _found_no_node(status: shapes.Status) -> bool:
-    said = asks.refusal(status)
-    return said is not None and said.reason == _NO_NODE
-
-
 def _gated(spec: shapes.Spec, metadata: shapes.Metadata, ask: Ask) -> GatedPod | None:
     if all(gate.name != GATE for gate in spec.scheduling_gates or ()):
         return None
@@ -187,7 +182,7 @@ def _owner(metadata: shapes.Metadata) -> Owner | None:
 def _found_no_node(status: shapes.Status) -> bool:
     """Whether the last cycle ended with that, and not with an error: then it is tried again anyway."""
     said = asks.refusal(status)
-    return said is not None and said.reason == "Unschedulable"
+    return said is not None and said.reason == _NO_NODE
 
 
 def _woken_s(metadata: shapes.Metadata) -> float | None:

@@ -293,6 +293,7 @@ class Planning:
     def _is_due(self, pending: Sequence[Gathered], look: Look) -> bool:
         """Whether another plan could come out."""
         self._doubted |= self._outgrown(pending) | self._disturbed(pending, look)
+        self._doubted |= self._homeless(pending)
         self._doubted &= {gang.key for gang in pending}
         if self._owed or self._doubted:
             return bool(pending)
@@ -316,6 +317,13 @@ class Planning:
             and self._recorded.get(gang.key) is not gang
             and not recording.holds_good(gang, record)
         }
+
+    def _homeless(self, pending: Sequence[Gathered]) -> set[GangKey]:
+        """The gangs of which a member is still to come to a node that is gone, be it that the cache cannot
+        tell yet.
+        """
+        there = self._view.rooms().keys()
+        return {gang.key for gang in pending if not self._awaited(gang) <= there}
 
     def _disturbed(self, pending: Sequence[Gathered], look: Look) -> set[GangKey]:
         """The gangs of which a member is still to come to a node that is not what it was planned as."""

@@ -158,6 +158,16 @@ def test_all_of_a_member() -> None:
     assert shape.selection == Selection(selector=frozenset({("pool", "a")}))
 
 
+@pytest.mark.parametrize(
+    ("reason", "refused"),
+    [("Unschedulable", True), ("SchedulerError", False), ("SchedulingGated", False)],
+)
+def test_only_a_cycle_that_found_no_node_is_a_refusal(reason: str, refused: bool) -> None:
+    """An extender that did not answer says nothing of the planned node, which stays planned."""
+    said = {"type": "PodScheduled", "status": "False", "reason": reason}
+    assert member(native(status={"conditions": [said]})).refused is refused
+
+
 def test_selections_are_read_as_the_scheduler_reads_them() -> None:
     """Selector, required terms, tolerations; soft terms are none of this."""
     expressions = [

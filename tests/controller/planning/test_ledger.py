@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import members
 import pytest
@@ -20,9 +21,9 @@ TRAIN = members.gang(members.pod(0), members.pod(1), size=2)
 RECORD = members.record(TRAIN, GangState.PLANNED, "n0", "n1")
 
 
-def taken(wanted: Wanted) -> dict[tuple[Kind, str], object]:
+def taken(wanted: Wanted) -> dict[tuple[Kind, str], Any]:
     """What is to be written now, as it is read back; None: removed."""
-    found: dict[tuple[Kind, str], object] = {
+    found: dict[tuple[Kind, str], Any] = {
         (wish.kind, wish.id): wish.document and documents.decode(wish.kind, wish.id, wish.document)
         for wish in wanted.take(100)
     }
@@ -63,6 +64,15 @@ def test_nothing_is_said_of_a_gang_that_is_gone(wanted: Wanted) -> None:
     taken(wanted)
     ledger.keep([], {}, 1)
     assert taken(wanted) == {(Kind.PLAN, KEY): None, (Kind.GANG, KEY): None}
+
+
+def test_a_gang_that_is_done_stays_on_record(wanted: Wanted) -> None:
+    """It needs nobody any more, which no number in a document says."""
+    done = replace(TRAIN, min=0, size=0, pods=())
+    Ledger(wanted).keep([done], {KEY: replace(RECORD, min=0, size=0, seats={})}, 1)
+    told = taken(wanted)
+    assert told.keys() == {(Kind.PLAN, KEY), (Kind.GANG, KEY)}
+    assert {(each.min, each.size) for each in told.values() if each} == {(None, None)}
 
 
 def test_what_no_document_can_hold_is_left_out_and_said_once(

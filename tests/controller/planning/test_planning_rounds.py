@@ -100,6 +100,20 @@ def test_a_planned_node_that_turns_bad_makes_another_plan(rehearsal: Rehearsal) 
     assert rehearsal.plans() == 0
 
 
+def test_a_planned_node_that_is_gone_makes_another_plan(rehearsal: Rehearsal) -> None:
+    """Though the cache, which is away, still has it."""
+    for node in ("n0", "n1", "n2"):
+        rehearsal.node(node)
+    rehearsal.gang("train")
+    rehearsal.plans()
+    lost = rehearsal.places()["train-0"]
+    assert lost is not None
+    rehearsal.view.put_node(lost, None)
+    assert rehearsal.plans() == 1
+    assert lost not in rehearsal.places().values()
+    assert rehearsal.plans(3) == 0
+
+
 def test_a_planned_node_that_failed_another_pod_makes_another_plan(rehearsal: Rehearsal) -> None:
     """Its suspicion may tell against it."""
     rehearsal.node("n0")
