@@ -17,6 +17,7 @@ from typing import Final
 
 import structlog
 
+from extender.controller.cluster.occupancy import Rooms
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
 from extender.controller.planning.coverage import Coverage
@@ -109,6 +110,8 @@ class Planning:
         """Whether something changed since the last plan that may give room to gangs that wait."""
         self._hushed: tuple[Sequence[Gathered], Sequence[Gathered]] = ((), ())
         """The gangs of the view, and what is planned of them where nobody acts on plans."""
+        self._rooms: Rooms = {}
+        """What the view said last of room beside GPUs."""
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
@@ -175,9 +178,10 @@ class Planning:
         self._witness.looked(look)
         if term is None:
             return
+        rooms = self._view.rooms()  # before gangs: who is bound meanwhile must not count twice
         gangs = self._gangs()
         self._heed(gangs)
-        self._record(gangs, self._outcomes(gangs, look), term)
+        self._record(gangs, self._outcomes(gangs, look, rooms), term)
         if self._acts:
             for gang in gangs:
                 if record := self._records.get(gang.key):
@@ -229,13 +233,15 @@ class Planning:
         self._denials = self._denials.after(pending, self._records, self._unix())
         self._owed |= bool(self._denials.exclusions() - before)
 
-    def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
+    def _outcomes(
+        self, gangs: Sequence[Gathered], look: Look, seen: Rooms
+    ) -> Mapping[GangKey, Outcome]:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
         unready = planning.unready(gangs)
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
-        self._owed = self._is_due(ready, look)
+        self._owed = self._is_due(ready, look, seen)
         began_s, rooms = self._clock(), self._view.rooms()
         covered = self._coverage.whole(look, rooms.keys(), began_s)
         if not self._owed or not covered or began_s < self._rest_until_s:
@@ -259,26 +265,28 @@ class Planning:
         """What would be left without pods of a lower priority."""
         return Rest(held=self._view.held(below), rooms=self._view.rooms(below))
 
-    def _is_due(self, pending: Sequence[Gathered], look: Look) -> bool:
+    def _is_due(self, pending: Sequence[Gathered], look: Look, rooms: Rooms) -> bool:
         """Whether another plan could come out."""
         if self._owed or not pending:
             return bool(pending)
-        fickle, there = False, self._view.rooms()
+        fickle = False
         for gang in pending:
             record = self._records.get(gang.key)
             if record is None:
                 return True
             if self._recorded.get(gang.key) is not gang and not recording.holds_good(gang, record):
                 return True
-            seats = record.seats.values()
-            if any(seat.node and not seat.bound and seat.node not in there for seat in seats):
-                return True  # the node is gone, be it that the cache cannot tell yet
-            if record.lack or any(seat.node is None for seat in seats):
+            if record.lack or any(seat.node is None for seat in record.seats.values()):
                 fickle = True
         late = self._clock() - self._planned_s >= REPLAN_S
         if fickle and (self._due or late or look.changed):
             return True
-        return self._is_disturbed(pending, look)
+        return self._is_crowded(pending, rooms) or self._is_disturbed(pending, look)
+
+    def _is_crowded(self, pending: Sequence[Gathered], rooms: Rooms) -> bool:
+        """Whether planned nodes have no room any more. The view tells it, be the cache away."""
+        before, self._rooms = self._rooms, rooms
+        return rooms is not before and settling.crowded(pending, self._records, rooms)
 
     def _is_disturbed(self, pending: Sequence[Gathered], look: Look) -> bool:
         """Whether a node that a member is still to come to is not what it was planned as."""
