@@ -6,12 +6,18 @@ from then on, and the cache says so a moment later. None of that makes another p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from scoring.candidate import Candidate
-from scoring.model import NodeName, PodUid
+from scoring.gangs.record import GangPlan
+from scoring.gangs.rules import OnShortfall
+from scoring.gangs.values import Gathered
+from scoring.model import GangKey, NodeName, PodUid
 from scoring.picture import Picture
+from scoring.planning.values import Room, Shape
 
 
 def disturbed(
@@ -26,6 +32,40 @@ def disturbed(
         or _strangers(before, name, settlers) != _strangers(now, name, settlers)
         for name in names
     )
+
+
+def crowded(
+    gangs: Iterable[Gathered], records: Mapping[GangKey, GangPlan], rooms: Mapping[NodeName, Room]
+) -> bool:
+    """Whether a node is gone, or too full beside its GPUs, for the members that are to come to it.
+
+    Gangs that may evict are planned for room that is not there yet, so that they ask for the node alone.
+    """
+    coming: defaultdict[NodeName, list[Shape]] = defaultdict(list)
+    for gang in gangs:
+        record, evicts = records.get(gang.key), gang.on_shortfall is OnShortfall.PREEMPT
+        if record is None:
+            continue
+        for pod in gang.members:
+            seat = record.seat(pod.member.uid)
+            if seat is not None and pod.member.bound is None:
+                coming[seat].extend(() if evicts else (pod.member.shape,))
+    return any(
+        node not in rooms or not _takes(rooms[node], shapes) for node, shapes in coming.items()
+    )
+
+
+def _takes(room: Room, shapes: Sequence[Shape]) -> bool:
+    """Whether these members find room beside GPUs; who asks nothing of a kind minds no lack of it."""
+    asked = map(sum, zip(*(shape.amounts for shape in shapes), strict=True))
+    amounts = zip(
+        asked, room.allocatable, room.held, strict=False
+    )  # nobody comes: nothing is asked
+    if any(each and each > have - held for each, have, held in amounts):
+        return False
+    ports = [room.ports, *(shape.ports for shape in shapes)]
+    clash = any(a.clashes(b) for one, other in combinations(ports, 2) for a in one for b in other)
+    return not clash and (not shapes or len(shapes) <= room.pods - room.held_pods)
 
 
 def _judged(picture: Picture, name: NodeName) -> tuple[object, ...]:

@@ -12,16 +12,18 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
+from extender.controller.cluster.occupancy import Rooms
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
 from extender.controller.planning.coverage import Coverage
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
+from extender.controller.planning.tally import Tally
 from extender.controller.planning.witness import Witness
 from extender.kube.fence import Fence
 from scoring.gangs import planning, recording, settling
@@ -49,20 +51,6 @@ REST_RATIO: Final = 3.0
 """Planning takes at most one part in this and one of the time: what comes meanwhile waits."""
 
 _log = structlog.get_logger("surefoot.controller")
-
-
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """What the rounds came to, for metrics."""
-
-    rounds: int = 0
-    plans: int = 0
-    plan_s: float = 0.0
-    """Time spent on plans, together."""
-    overdue: int = 0
-    """Gangs that run in part, and for too long."""
-    problem: str | None = None
-    """Why the last round failed."""
 
 
 class Planning:
@@ -112,6 +100,8 @@ class Planning:
         """The gangs whose standing plan may not do any more, and that are yet to be planned anew."""
         self._hushed: tuple[Sequence[Gathered], Sequence[Gathered]] = ((), ())
         """The gangs of the view, and what is planned of them where nobody acts on plans."""
+        self._rooms: Rooms = {}
+        """What the view said last of room beside GPUs."""
         self._rest_until_s = 0.0
         self._planned_s = -math.inf
         self._denials = Denials()
@@ -184,9 +174,10 @@ class Planning:
         self._witness.looked(look)
         if term is None:
             return
+        rooms = self._view.rooms()  # before gangs: who is bound meanwhile must not count twice
         gangs = self._gangs()
         self._heed(gangs)
-        self._record(gangs, self._outcomes(gangs, look), term)
+        self._record(gangs, self._outcomes(gangs, look, rooms), term)
         if self._acts:
             self._actor.act(self._steps(gangs), self._view.strays())
         self._count(gangs)
@@ -260,13 +251,15 @@ class Planning:
         self._denials = self._denials.after(pending, self._records, self._unix())
         self._owed |= bool(self._denials.exclusions() - before)
 
-    def _outcomes(self, gangs: Sequence[Gathered], look: Look) -> Mapping[GangKey, Outcome]:
+    def _outcomes(
+        self, gangs: Sequence[Gathered], look: Look, seen: Rooms
+    ) -> Mapping[GangKey, Outcome]:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
         unready = planning.unready(gangs)
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
-        self._owed = self._is_due(ready, look)
+        self._owed = self._is_due(ready, look, seen)
         began_s, rooms = self._clock(), self._view.rooms()
         covered = self._coverage.whole(look, rooms.keys(), began_s)
         if not self._owed or not covered or began_s < self._rest_until_s:
@@ -290,12 +283,13 @@ class Planning:
         """What would be left without pods of a lower priority."""
         return Rest(held=self._view.held(below), rooms=self._view.rooms(below))
 
-    def _is_due(self, pending: Sequence[Gathered], look: Look) -> bool:
+    def _is_due(self, pending: Sequence[Gathered], look: Look, rooms: Rooms) -> bool:
         """Whether another plan could come out."""
         self._doubted |= self._outgrown(pending) | self._disturbed(pending, look)
-        self._doubted |= self._homeless(pending)
+        self._doubted |= self._homeless(pending, rooms)
         self._doubted &= {gang.key for gang in pending}
-        if self._owed or self._doubted:
+        crowded = self._is_crowded(pending, rooms)
+        if self._owed or self._doubted or crowded:
             return bool(pending)
         records = [self._records.get(gang.key) for gang in pending]
         if None in records:
@@ -308,6 +302,11 @@ class Planning:
         late = self._clock() - self._planned_s >= REPLAN_S
         return fickle and (self._due or late or bool(look.changed))
 
+    def _is_crowded(self, pending: Sequence[Gathered], rooms: Rooms) -> bool:
+        """Whether planned nodes have no room any more. The view tells it, be the cache away."""
+        before, self._rooms = self._rooms, rooms
+        return rooms is not before and settling.crowded(pending, self._records, rooms)
+
     def _outgrown(self, pending: Sequence[Gathered]) -> set[GangKey]:
         """The gangs that are not what their records are about."""
         return {
@@ -318,12 +317,11 @@ class Planning:
             and not recording.holds_good(gang, record)
         }
 
-    def _homeless(self, pending: Sequence[Gathered]) -> set[GangKey]:
+    def _homeless(self, pending: Sequence[Gathered], rooms: Rooms) -> set[GangKey]:
         """The gangs of which a member is still to come to a node that is gone, be it that the cache cannot
         tell yet.
         """
-        there = self._view.rooms().keys()
-        return {gang.key for gang in pending if not self._awaited(gang) <= there}
+        return {gang.key for gang in pending if not self._awaited(gang) <= rooms.keys()}
 
     def _disturbed(self, pending: Sequence[Gathered], look: Look) -> set[GangKey]:
         """The gangs of which a member is still to come to a node that is not what it was planned as."""
