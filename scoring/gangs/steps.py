@@ -95,7 +95,7 @@ def _lifts(
         return
     lacking = record.state in _LACKING  # with seats: they are of a plan for fewer members
     seen_by_autoscalers = (
-        lacking
+        record.state is not GangState.PLANNED  # one that runs may want more than it needs
         and record.lack not in INCOMPLETE
         and gang.on_shortfall is OnShortfall.AUTOSCALE
         and now_s - record.since_s >= rules.autoscale_after_s

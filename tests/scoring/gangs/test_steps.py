@@ -122,6 +122,14 @@ def test_autoscale_lifts_after_its_time_and_without_nominations() -> None:
     assert [step.verb for step in found] == [Verb.LIFT, Verb.LIFT]
 
 
+def test_autoscalers_see_the_members_beyond_the_minimum_too() -> None:
+    """The gang runs without them, and would be larger with more nodes."""
+    runs = gang(pod(0, bound="n0"), pod(1), min=1, on_shortfall=OnShortfall.AUTOSCALE)
+    kept = record(runs, GangState.RUNNING)
+    assert steps(runs, kept, RULES, NOW_S + 59.9) == ()
+    assert verbs(steps(runs, kept, RULES, NOW_S + 60.0)) == [(Verb.LIFT, "train-1", None)]
+
+
 def test_autoscale_lifts_no_gang_of_which_pods_are_missing() -> None:
     """No node would help it."""
     waits = gang(pod(0), min=2, on_shortfall=OnShortfall.AUTOSCALE)
