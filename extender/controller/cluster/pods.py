@@ -13,6 +13,7 @@ from extender.controller.cluster.values import GatedPod, Kept, Load, RefusedPod
 from extender.controller.objects import FINISHED
 from extender.controller.projection import ProjectionError
 from extender.wire import asks
+from scoring.gangs import denials
 from scoring.gangs.rules import GATE, ON_SHORTFALL, WAKE, GangRules, Hold, OnShortfall
 from scoring.gangs.values import GangPod, Owner
 from scoring.model import Ask, NodeName, ResourceKind
@@ -103,6 +104,7 @@ class PodReader:
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
             refused=_finds_no_node(status),
+            untold=denials.is_untold(_message(status)),
             woken_s=_woken_s(metadata),
         )
 
@@ -138,7 +140,6 @@ class PodReader:
         said = asks.refusal(status)
         if said is None or ask.need.kind is ResourceKind.NONE:
             return None
-        message = said.message if isinstance(said, shapes.Condition) else None
         return RefusedPod(
             namespace=self._share(ask.namespace),
             name=ask.name,
@@ -147,7 +148,7 @@ class PodReader:
             need=self._share(ask.need),
             selection=self._share(selection(spec)),
             gpus=ask.need.count,
-            message=self._share(message or ""),
+            message=self._share(_message(status)),
             gang=ask.gang.key if ask.gang else None,
             priority=spec.priority or 0,
             created_s=_created_s(metadata),
@@ -163,6 +164,12 @@ def _finds_no_node(status: shapes.Status) -> bool:
     """
     said = asks.refusal(status)
     return said is not None and said.reason == "Unschedulable"
+
+
+def _message(status: shapes.Status) -> str:
+    """What the last cycle that failed said."""
+    said = asks.refusal(status)
+    return said.message or "" if isinstance(said, shapes.Condition) else ""
 
 
 def _gated(spec: shapes.Spec, metadata: shapes.Metadata, ask: Ask) -> GatedPod | None:
