@@ -13,7 +13,6 @@ from scoring import gang
 from scoring.model import (
     Allocation,
     ClusterNode,
-    GangKey,
     NodeName,
     PodUid,
     ResourceKind,
@@ -49,6 +48,7 @@ def allocations(pod: BoundPod) -> tuple[Allocation, ...]:
     if spec is None or not counts:
         return ()
     facts = asks.facts_of(pod)
+    found = gang.detect(facts)
     return tuple(
         Allocation(
             node=NodeName(spec.node_name or ""),
@@ -57,18 +57,10 @@ def allocations(pod: BoundPod) -> tuple[Allocation, ...]:
             pod=metadata.name or "",
             resource=resource,
             count=count,
-            gang=_gang(facts),
+            gang=found.key if found else None,
         )
         for resource, count in sorted(counts.items())
     )
-
-
-def _gang(facts: gang.PodFacts) -> GangKey | None:
-    """The gang of the pod, where its name can stand in a document. Annotations may hold anything,
-    and who holds the GPUs matters more.
-    """
-    found = gang.detect(facts)
-    return found.key if found and found.key.isprintable() else None
 
 
 def cluster_node(node: KubeNode) -> ClusterNode:

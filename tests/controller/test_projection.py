@@ -124,12 +124,13 @@ def test_static_pods_and_those_of_other_schedulers_hold_too() -> None:
     assert held(body) == {"nvidia.com/gpu": 1}
 
 
-def test_a_gang_that_no_document_can_name_is_left_out() -> None:
-    """Annotations may hold anything; who holds the GPUs matters more."""
+def test_a_gang_with_a_name_that_is_none_is_told_by_another() -> None:
+    """Annotations may hold anything; who holds the GPUs is told all the same."""
     body = pod("a")
     body["metadata"]["annotations"] = {"pod-group-name": "line\nbreak"}
     (found,) = projection.allocations(bound(body))
-    assert found.gang is None
+    assert found.gang is not None
+    assert found.gang.startswith("lab/line_break~")
     assert render.document(found).value == found
 
 
