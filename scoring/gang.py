@@ -18,8 +18,6 @@ from scoring.model import EMPTY, Convention, GangKey, GangRef
 
 LONGEST_NAME: Final = 448
 """Characters: with its namespace a gang's key has 512 at most, as in the cache's documents."""
-_NAME: Final = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{LONGEST_NAME}}}")
-"""What a document can name: no object of Kubernetes has another name, but annotations may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +244,12 @@ def _bounded(name: str) -> str:
 
     Annotations may hold 256 KiB, and each decision about the pod is kept with the key of its gang.
     """
-    if _NAME.fullmatch(name):
+    if len(name) <= LONGEST_NAME and all(map(_is_plain, name)):
         return name
-    start = re.sub(r"[\s\x00-\x1f\x7f]+", "_", name[:64])
+    start = "".join(each if _is_plain(each) else "_" for each in name[:64])
     return f"{start}~{sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def _is_plain(character: str) -> bool:
+    """Whether a document can have it in a name. All that objects of Kubernetes are called can stand."""
+    return character.isprintable() and not character.isspace()

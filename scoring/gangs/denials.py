@@ -16,14 +16,29 @@ from scoring.gangs.record import GangPlan
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey, NodeName, PodUid
 from scoring.planning.values import Exclusion
+from scoring.reasons import Reason
 
 ENOUGH: Final = 2
 """Denials from which a node is left out."""
 WITHIN_S: Final = 120.0
 """... when they come within this time of each other."""
 LEFT_OUT_S: Final = 300.0
+_UNTOLD: Final = tuple(
+    reason.text
+    for reason in (
+        *(Reason.GANG_UNPLANNED, Reason.GANG_INCOMPLETE, Reason.GANG_SHORT),
+        *(Reason.MEMBER_UNPLANNED, Reason.NO_SNAPSHOT),
+    )
+)
 _UNTIL_LIFTED: Final = 2**62
 """An epoch that no document of a node reaches: not its news, but time alone lifts the exclusion."""
+
+
+def is_untold(message: str) -> bool:
+    """Whether kube-scheduler's text on a refused pod holds a word of ours for a plan that the asked
+    replica did not know. That says nothing of the node: the cache was behind, or away.
+    """
+    return any(text in message for text in _UNTOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ class Denials:
                     nominated[member.uid] = member.nominated
                     continue
                 seat = self.nominated.get(member.uid)
-                if seat is None or not pod.refused or record is None:
+                if seat is None or not pod.refused or pod.untold or record is None:
                     continue
                 if record.seat(member.uid) == seat:
                     denied[gang.key, seat] = _again(denied.get((gang.key, seat)), now_s)

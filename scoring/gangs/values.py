@@ -45,6 +45,8 @@ class GangPod:
     refused: bool = False
     """Whether kube-scheduler found no node for it (`PodScheduled` False, for `Unschedulable`). After an
     error it tries again by itself, and this is not set."""
+    untold: bool = False
+    """Whether it was refused by a replica of Surefoot that did not know its plan."""
     woken_s: float | None = None
     """When it was last woken (annotation `surefoot.dev/wake`), Unix time; None: never."""
 

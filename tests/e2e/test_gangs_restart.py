@@ -22,6 +22,7 @@ from e2e.schedulers import configuration, extender
 from e2e.waiting import eventually, throughout
 from extender.store.keys import PLANS
 from scoring.gangs.rules import GATE
+from scoring.reasons import Reason
 
 SIZE: Final = 4
 
@@ -123,3 +124,28 @@ def test_a_gang_that_is_nominated_keeps_its_nodes(
         for name, state in scene.items()
         if state.holds
     } == set(planned.items())
+
+
+def test_a_cache_that_hangs_costs_a_gang_none_of_its_nodes(
+    cache: Cache, pods: Pods, led: MakesLed, gates: Gates, scheduler: MakesScheduler
+) -> None:
+    """Replicas refuse it meanwhile, by the last word that they heard: that it does not fit. The nodes are
+    good all the same, and no others are there.
+    """
+    surefoot = led(SIZE)
+    scheduler(configuration(extender(surefoot.url)))
+    pods.create(*(gates(each) for each in members("first", SIZE)))
+    pods.whole("first", SIZE)
+    pods.create(*(gates(each) for each in members("second", SIZE)))
+    known = {"first": "running", "second": "waiting"}
+    eventually(lambda: _states(surefoot, pods) == known, "both are on record")
+    cache.process.pause()
+    pods.complete(*pods.gang("first"))
+    for name in pods.gang("second"):
+        assert Reason.GANG_SHORT.text in pods.refused(name)
+    throughout(
+        lambda: not any(each["spec"].get("nodeName") for each in pods.gang("second").values()),
+        "it waits",
+    )
+    cache.process.resume()
+    pods.whole("second", SIZE)

@@ -325,7 +325,7 @@ def test_a_member_that_joins_before_its_group_exists_is_no_single_pod() -> None:
     assert found == GangRef(key=GangKey("lab/not-yet-there"), convention=Convention.NATIVE)
 
 
-@pytest.mark.parametrize("name", ["my gang", "a\nb", "a\tb", "\x1b[2J", "x" * 100_000])
+@pytest.mark.parametrize("name", ["my gang", "a\nb", "a\tb", "\x1b[2J", "\u202e", "x" * 100_000])
 def test_a_name_that_no_object_can_have_becomes_one_that_documents_can_hold(name: str) -> None:
     """Annotations hold anything. Two such names are two gangs."""
     found, other = (

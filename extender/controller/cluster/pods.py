@@ -13,6 +13,7 @@ from extender.controller.cluster.values import GatedPod, Kept, Load, RefusedPod
 from extender.controller.objects import FINISHED
 from extender.controller.projection import ProjectionError
 from extender.wire import asks
+from scoring.gangs import denials
 from scoring.gangs.rules import GATE, ON_SHORTFALL, WAKE, GangRules, Hold, OnShortfall
 from scoring.gangs.values import GangPod, Owner
 from scoring.model import Ask, NodeName, ResourceKind
@@ -105,6 +106,7 @@ class PodReader:
             succeeded=status.phase == "Succeeded",
             leaving=metadata.deletion_timestamp is not None,
             refused=_found_no_node(status),
+            untold=denials.is_untold(_message(status)),
             woken_s=_woken_s(metadata),
         )
 
@@ -140,7 +142,6 @@ class PodReader:
         said = asks.refusal(status)
         if said is None or ask.need.kind is ResourceKind.NONE:
             return None
-        message = said.message if isinstance(said, shapes.Condition) else None
         return RefusedPod(
             namespace=self._share(ask.namespace),
             name=ask.name,
@@ -148,7 +149,7 @@ class PodReader:
             version=metadata.resource_version or "",
             need=self._share(ask.need),
             selection=self._share(selection(spec)),
-            message=self._share(message or ""),
+            message=self._share(_message(status)),
             gang=ask.gang.key if ask.gang else None,
             priority=spec.priority or 0,
             created_s=_created_s(metadata),
@@ -177,6 +178,12 @@ def _owner(metadata: shapes.Metadata) -> Owner | None:
         ),
         None,
     )
+
+
+def _message(status: shapes.Status) -> str:
+    """What kube-scheduler says of a pod that it refused; empty: it did not, or nothing."""
+    said = asks.refusal(status)
+    return (said.message or "") if isinstance(said, shapes.Condition) else ""
 
 
 def _found_no_node(status: shapes.Status) -> bool:

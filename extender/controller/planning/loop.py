@@ -43,6 +43,8 @@ COALESCE_S: Final = 0.01
 """Changes that come within this time after the first are one round."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
+READ_S: Final = 0.15
+"""From a plan to the first lift at least: replicas read a change of the cache within tens of ms."""
 EARLY_S: Final = 0.03
 """How soon it is looked again whether the cache has a plan."""
 EVICT_S: Final = 60.0
@@ -188,7 +190,7 @@ class Planning:
         for gang in gangs:
             record = self._records.get(gang.key)
             found = self._undoubted(gang, steps(gang, record, self._rules, now_s) if record else ())
-            if self._is_early(gang, found):
+            if self._is_early(gang, found, now_s):
                 self._early = True
                 continue
             if all(step.verb is not Verb.EVICT for step in found) or self._may_evict(gang):
@@ -202,13 +204,14 @@ class Planning:
             return found
         return [step for step in found if step.verb is not Verb.LIFT]
 
-    def _is_early(self, gang: Gathered, found: Sequence[Step]) -> bool:
-        """Whether these would be the first lifts of a gang whose plan the cache does not have yet: a
-        replica that still knows that it waits would refuse its members.
+    def _is_early(self, gang: Gathered, found: Sequence[Step], now_s: float) -> bool:
+        """Whether these would be the first lifts of a gang whose plan a replica may not have read yet: one
+        that still knows that the gang waits would refuse its members.
         """
-        if all(step.verb is not Verb.LIFT for step in found) or self._ledger.told(gang.key):
+        if all(step.verb is not Verb.LIFT for step in found):
             return False
-        return all(pod.gated for pod in gang.members)
+        read = now_s - self._records[gang.key].since_s >= READ_S and self._ledger.told(gang.key)
+        return not read and all(pod.gated for pod in gang.members)
 
     def _may_evict(self, gang: Gathered) -> bool:
         now_s, (key, since_s) = self._clock(), self._evicted

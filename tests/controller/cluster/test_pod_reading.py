@@ -36,6 +36,7 @@ from scoring.model import Convention, Need, NodeName, WorkClass
 from scoring.planning.selection import Operator, Requirement, Selection, Term, Toleration
 from scoring.planning.values import NO_TOPOLOGY, Amounts, HostPort, Topology
 from scoring.policy import DEFAULT
+from scoring.reasons import Reason
 from scoring.topology import Level
 
 GATE = "surefoot.dev/gang"
@@ -166,6 +167,15 @@ def test_only_a_cycle_that_found_no_node_is_a_refusal(reason: str, refused: bool
     """An extender that did not answer says nothing of the planned node, which stays planned."""
     said = {"type": "PodScheduled", "status": "False", "reason": reason}
     assert member(native(status={"conditions": [said]})).refused is refused
+
+
+def test_a_refusal_for_want_of_a_plan_is_told_apart() -> None:
+    """Whatever else kube-scheduler counts beside it."""
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    for reason, untold in ((Reason.GANG_SHORT, True), (Reason.PLANNED_ELSEWHERE, False)):
+        text = f"0/4 nodes are available: 1 Insufficient cpu, 3 {reason.text}."
+        found = member(native(status={"conditions": [{**said, "message": text}]}))
+        assert (found.refused, found.untold) == (True, untold)
 
 
 def test_selections_are_read_as_the_scheduler_reads_them() -> None:

@@ -69,10 +69,14 @@ def test_nothing_is_said_of_a_gang_that_is_gone(wanted: Wanted) -> None:
 def test_a_gang_that_is_done_stays_on_record(wanted: Wanted) -> None:
     """It needs nobody any more, which no number in a document says."""
     done = replace(TRAIN, min=0, size=0, pods=())
-    Ledger(wanted).keep([done], {KEY: replace(RECORD, min=0, size=0, seats={})}, 1)
-    told = taken(wanted)
-    assert told.keys() == {(Kind.PLAN, KEY), (Kind.GANG, KEY)}
-    assert {(each.min, each.size) for each in told.values() if each} == {(None, None)}
+    record = replace(RECORD, min=0, size=0, seats={})
+    Ledger(wanted).keep([done], {KEY: record}, 1)
+    assert taken(wanted) == {
+        (Kind.PLAN, KEY): replace(record, min=None, size=None),
+        (Kind.GANG, KEY): Gang(
+            key=KEY, convention=TRAIN.convention, uid=None, min=None, size=None, members=()
+        ),
+    }
 
 
 def test_what_no_document_can_hold_is_left_out_and_said_once(

@@ -9,7 +9,7 @@ from rehearsal import Rehearsal, rehearsal
 from servers import eventually
 from structlog.testing import CapturingLogger
 
-from extender.controller.planning.loop import EVICT_S, REPLAN_S, REST_RATIO
+from extender.controller.planning.loop import EVICT_S, READ_S, REPLAN_S, REST_RATIO
 from extender.kube.fence import Fence
 from extender.store.schema import Kind
 from scoring.gangs import planning
@@ -170,6 +170,7 @@ def test_no_gate_is_lifted_by_a_plan_that_is_in_doubt(rehearsal: Rehearsal) -> N
     rehearsal.node(str(seats["train-0"]), sick=True)
     for name in names:
         rehearsal.show(name, gated=True, nominatedNodeName=str(seats[name]))
+    rehearsal.clock.pass_s(READ_S)
     assert rehearsal.begun() == [Verb.LIFT, Verb.LIFT], "those of the other gang"
     rehearsal.clock.pass_s(0.3)
     assert Verb.NOMINATE in rehearsal.begun(), "the next plan"
@@ -360,5 +361,7 @@ def test_no_gate_is_lifted_before_the_cache_has_the_plan(rehearsal: Rehearsal) -
     assert {verb for verb, _ in endings} <= {Verb.NOMINATE}
     rehearsal.wanted.take(100)
     rehearsal.wanted.done()
+    assert rehearsal.begun() == [], "it is not read yet"
+    rehearsal.clock.pass_s(READ_S)
     rehearsal.plans()
     eventually(lambda: Verb.LIFT in {verb for verb, _ in endings}, "the lifts")

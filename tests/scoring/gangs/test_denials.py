@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from members import KEY, NOW_S, gang, pod, record
 
-from scoring.gangs.denials import LEFT_OUT_S, WITHIN_S, Denials
+from scoring.gangs.denials import LEFT_OUT_S, WITHIN_S, Denials, is_untold
 from scoring.gangs.record import GangState
 from scoring.gangs.values import Gathered
+from scoring.reasons import Reason
 
 SEATED = gang(pod(0, gated=False, nominated="n0"))
 DENIED = gang(pod(0, gated=False, refused=True))
@@ -34,6 +36,28 @@ def test_a_seat_that_is_denied_once_is_tried_again() -> None:
 def test_a_seat_that_is_denied_twice_is_left_out() -> None:
     """Whatever forbids it there, the planner does not know it."""
     assert excluded(after(SEATED, DENIED, SEATED, DENIED)) == {"n0"}
+
+
+def test_a_replica_that_did_not_know_the_plan_denies_no_seat() -> None:
+    """The cache was away for a moment, and the node is as good as before."""
+    untold = gang(pod(0, gated=False, refused=True, untold=True))
+    assert excluded(after(SEATED, untold, SEATED, untold, SEATED, untold)) == set()
+
+
+@pytest.mark.parametrize(
+    ("reason", "untold"),
+    [
+        (Reason.GANG_SHORT, True),
+        (Reason.GANG_UNPLANNED, True),
+        (Reason.GANG_INCOMPLETE, True),
+        (Reason.MEMBER_UNPLANNED, True),
+        (Reason.PLANNED_ELSEWHERE, False),
+    ],
+)
+def test_what_it_did_not_know_stands_in_its_own_words(reason: Reason, untold: bool) -> None:
+    """Who knew the plan refuses all other nodes for another node that is planned."""
+    told = f"0/20 nodes are available: 17 Insufficient nvidia.com/gpu, 3 {reason.text}."
+    assert is_untold(told) is untold
 
 
 def test_one_denial_counts_once_however_often_it_is_looked_at() -> None:
