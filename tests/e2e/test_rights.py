@@ -37,14 +37,14 @@ LEADS: Final = {("create", "leases.coordination.k8s.io"), ("get", LEASE), ("upda
 """RBAC knows no name of what is yet to be created, so that right has none."""
 ACTS: Final = {
     ("patch", "pods"), ("patch", "pods/status"), ("patch", "nodes/status"),
-    *((verb, what) for verb in ("create", "patch") for what in ("events", "events.events.k8s.io")),
+    *((verb, "events") for verb in ("create", "patch")),
 }  # fmt: skip
 
 
 def _allowed(cluster: Cluster, account: str) -> set[tuple[str, str]]:
     """(verb, resource) that an account of Surefoot may do in its own namespace."""
     resources = (
-        "pods", "nodes", "pods/status", "nodes/status", "events", "events.events.k8s.io", LEASE,
+        "pods", "nodes", "pods/status", "nodes/status", "events", LEASE,
         *KINDS, *OTHERS,
     )  # fmt: skip
     found = set()
