@@ -27,6 +27,11 @@ from extender.store.writer import Writer
 MAY_ASK = {
     "extender/cli/put.py": "tells whoever puts a document that a time in it looks wrong",
     "extender/webhook/app.py": "stamps a decision record, for people",
+    "extender/cli/gates.py": "tells people how long a pod has waited",
+    "extender/controller/planning/acting.py": "stamps the annotation that wakes a pod",
+    "extender/controller/planning/loop.py": "ages gangs beside the API server's creation times",
+    "extender/controller/signs/signs.py": "dates events and conditions, for people",
+    "extender/kube/lease.py": "dates renewals; nobody judges by them",
     "extender/demo/reports.py": "dates the demo's faults, which are simulated",
 }
 """The files that may read the wall clock, and what for."""

@@ -125,7 +125,7 @@ def wide(word: str) -> str:
 
 THREE = "\N{ARABIC-INDIC DIGIT THREE}"
 UNICODE: Mapping[str, str] = {
-    "surefoot.dev/gang": wide("gang") + "\u00e9\u202e",
+    "surefoot.dev/gang": wide("gang") + "\u00e9",
     "surefoot.dev/allow": wide("SUSPECT"),
     "surefoot.dev/deny": "degraded\u0000\ud7ff",
     "\U0001f525": "\u2028",
