@@ -40,7 +40,11 @@ from scoring.planning.values import Site
 TICK_S: Final = 0.5
 """How often a round is made although nothing was heard: time alone lifts gates and wakes pods."""
 COALESCE_S: Final = 0.01
-"""Changes that come within this time after the first are one round."""
+"""Changes that come within this time after the first are one round ..."""
+ROUND_RATIO: Final = 3.0
+"""... or within so many times what the last round took: the writes of a burst need the processor, too."""
+MOST_TAKEN_S: Final = 0.05
+"""A round counts as no longer than that, so that a nomination that was cleared is soon written again."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
 READ_S: Final = 0.15
@@ -137,9 +141,11 @@ class Planning:
         self._actor.close()
 
     def _run(self) -> None:
+        took_s = 0.0
         while not self._stop.is_set():
             if self._view.changes.wait(self._patience_s()):
-                self._stop.wait(COALESCE_S)
+                self._stop.wait(max(COALESCE_S, ROUND_RATIO * took_s))
+            began_s = time.monotonic()
             try:
                 self.round()
             except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
@@ -149,6 +155,7 @@ class Planning:
                 self._stop.wait(TICK_S)
             else:
                 self.tally.problem = None
+            took_s = min(time.monotonic() - began_s, MOST_TAKEN_S)
 
     def _patience_s(self) -> float:
         """How long to wait for a change: not beyond the moment at which an owed plan may be made, or at
