@@ -88,7 +88,7 @@ class _Account:
         roots = attempt.trees(ground, self._spans, self._bound.values())
         if not roots:
             return self._without_a_tree()
-        able = [root for root in roots if self._could_hold(root[1])]
+        able = self._able(roots)
         hold = hold and bool(able)  # else it would hold for ever, and never run
         name, best = min(able if hold else roots, key=lambda root: (*self._merit(root[1]), root[0]))
         cures = misses.cures(ground, best, self._short_of(best), self._banned)
@@ -149,14 +149,18 @@ class _Account:
         ]
         return -sum(self._fitting(branch)), -sum(before)
 
-    def _could_hold(self, branch: Branch) -> bool:
-        """Whether the GPUs of a domain are enough for the gang when all other pods are gone."""
+    def _able(self, roots: Sequence[tuple[str, Branch]]) -> list[tuple[str, Branch]]:
+        """The domains whose GPUs are enough for the gang when all other pods are gone."""
         members = [*self._homeless, *self._bound]
         asking = [each for each in members if each.shape.need.kind is not ResourceKind.NONE]
         shapes = attempt.shapes_of(asking)
+        counts = attempt.counted(asking, shapes)
+        return [root for root in roots if self._could_hold(root[1], shapes, counts)]
+
+    def _could_hold(self, branch: Branch, shapes: Sequence[Shape], counts: Sequence[int]) -> bool:
         offered: Counter[str] = Counter()
         asked: Counter[str] = Counter()
-        for shape, count in zip(shapes, attempt.counted(asking, shapes), strict=True):
+        for shape, count in zip(shapes, counts, strict=True):
             emptied, resource = self._ground.emptied(shape, self._spans), shape.need.resource
             if emptied.members[branch.serial] < count:
                 return False
