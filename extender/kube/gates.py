@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 from msgspec import Raw, Struct
 
+from extender.kube import paths
 from extender.kube.client import Client
 from extender.kube.errors import ABSENT, GarbageError, GoneError, RefusedError
 from extender.kube.settings import KubeSettings
@@ -82,7 +82,7 @@ class Held:
     @property
     def path(self) -> str:
         """Where it is."""
-        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+        return paths.pod(self.namespace, self.name)
 
 
 class Gates:
@@ -184,7 +184,7 @@ def _held(raw: bytes | Raw) -> Held | None:
         name=metadata.name or "",
         uid=metadata.uid or "",
         gang=member_of.key if member_of else None,
-        created_s=_unix_s(metadata.creation_timestamp),
+        created_s=paths.unix_s(metadata.creation_timestamp or ""),
         gates=gates,
     )
 
@@ -194,10 +194,3 @@ def _operations(pod: Held) -> Iterator[dict[str, Any]]:
     yield {"op": "test", "path": "/metadata/uid", "value": pod.uid}
     yield {"op": "test", "path": f"{gate}/name", "value": GATE}
     yield {"op": "remove", "path": gate}
-
-
-def _unix_s(text: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None

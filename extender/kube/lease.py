@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from extender.kube import paths
 from extender.kube.client import Client
 from extender.kube.errors import ABSENT, GarbageError, RefusedError
 from extender.kube.settings import KubeSettings
@@ -93,7 +94,7 @@ class LeaseFile:
             RefusedError: 409: it is no longer what it was at `last`; 404: it is gone.
             KubeError: the API server does not answer.
         """
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = paths.micro_time(time.time())
         spec = {
             **((last.body.get("spec") or {}) if last else {}),
             "holderIdentity": holder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from extender.controller import projection
 from extender.controller.cluster import places, refusals, shapes, sizes
@@ -12,6 +11,7 @@ from extender.controller.cluster.sharing import Sharing
 from extender.controller.cluster.values import GatedPod, Kept, Load, RefusedPod
 from extender.controller.objects import FINISHED
 from extender.controller.projection import ProjectionError
+from extender.kube import paths
 from extender.wire import asks
 from scoring.gangs import denials
 from scoring.gangs.rules import GATE, ON_SHORTFALL, WAKE, GangRules, Hold, OnShortfall
@@ -107,7 +107,7 @@ class PodReader:
             leaving=metadata.deletion_timestamp is not None,
             refused=_found_no_node(status),
             untold=denials.is_untold(_message(status)),
-            woken_s=_woken_s(metadata),
+            woken_s=paths.unix_s((metadata.annotations or {}).get(WAKE) or ""),
         )
 
     def _on_shortfall(
@@ -190,15 +190,6 @@ def _found_no_node(status: shapes.Status) -> bool:
     """Whether the last cycle ended with that, and not with an error: then it is tried again anyway."""
     said = asks.refusal(status)
     return said is not None and said.reason == _NO_NODE
-
-
-def _woken_s(metadata: shapes.Metadata) -> float | None:
-    """When the pod was woken last; None: never, or nobody can read when."""
-    try:
-        found = datetime.fromisoformat((metadata.annotations or {}).get(WAKE) or "")
-    except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo else None
 
 
 def _created_s(metadata: shapes.Metadata) -> float:

@@ -23,6 +23,7 @@ from extender.controller.cluster.values import GatedPod
 from extender.controller.planning import writes
 from extender.controller.planning.writes import Write
 from extender.controller.signs.ports import KubeWriter
+from extender.kube import paths
 from extender.kube.errors import FencedError, KubeError, RefusedError
 from scoring.gangs.steps import Step, Verb
 from scoring.model import PodUid
@@ -34,8 +35,6 @@ SEEN_S: Final = 5.0
 """How long a pod may be seen as it was before a write that came through."""
 FORGET_S: Final = 60.0
 """How long after its pause a pod is remembered: who still wants the write tries it sooner."""
-_CHANGED: Final = frozenset({404, 409, 422})
-"""Answers which tell that the pod is not what it was looked at as."""
 LATE_S: Final = 3.0
 """How long a pod may be seen as it was before a change. Whoever is told of one for longer, and sees none,
 is refused for another reason: by an admission policy, say."""
@@ -165,7 +164,7 @@ class Actor:
         except FencedError:
             ending = Ending.FENCED
         except RefusedError as error:
-            changed = error.status in _CHANGED and not self._is_late(task)
+            changed = error.status in paths.GONE and not self._is_late(task)
             ending = Ending.CHANGED if changed else self._failed(task, error)
         except KubeError as error:
             ending = self._failed(task, error)

@@ -7,13 +7,12 @@ and resourceVersion, a merge patch carries both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from extender.controller.cluster.values import GatedPod
-from extender.controller.signs import paths
+from extender.kube import paths
 from extender.kube.writing import PatchKind
 from scoring.gangs.rules import GATE, WAKE
 from scoring.gangs.steps import Step, Verb
@@ -48,11 +47,10 @@ def write(step: Step, now_s: float) -> Write:
             # A member that counts is held by no gate but ours.
             return Write(path, _tested(pod, {"op": "remove", "path": GATES}), PatchKind.JSON)
         case Verb.WAKE:
-            at = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             metadata = {
                 "uid": pod.member.uid,
                 "resourceVersion": pod.version,
-                "annotations": {WAKE: at},
+                "annotations": {WAKE: paths.micro_time(now_s)},
             }
             return Write(path, msgspec.json.encode({"metadata": metadata}), PatchKind.MERGE)
         case Verb.EVICT:
@@ -82,10 +80,4 @@ def _eviction(pod: GangPod) -> bytes:
 
 
 def _tested(pod: GangPod, change: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(
-        [
-            {"op": "test", "path": "/metadata/uid", "value": pod.member.uid},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": pod.version},
-            change,
-        ]
-    )
+    return msgspec.json.encode([*paths.unchanged(pod.member.uid, pod.version), change])

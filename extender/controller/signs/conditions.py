@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from extender.controller.signs import paths
 from extender.controller.signs.events import Events, EventType, Target
 from extender.controller.signs.outbox import Outbox
 from extender.controller.signs.pace import Pace
 from extender.controller.signs.ports import KubeWriter, NodeMark, View
+from extender.kube import paths
 from extender.kube.errors import RefusedError
 from extender.kube.writing import PatchKind
 from scoring.conditions import TYPE, UNREPORTED, NodeCondition, Status, condition

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.controller.signs import paths
 from extender.controller.signs.outbox import Outbox
 from extender.controller.signs.ports import KubeWriter
+from extender.kube import paths
 from extender.kube.errors import RefusedError
 from extender.kube.writing import PatchKind
 from scoring.model import GangKey

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from extender.controller.signs import paths
 from extender.controller.signs.outbox import Outbox
 from extender.controller.signs.pace import Pace
 from extender.controller.signs.ports import KubeWriter, NodeMark, View
+from extender.kube import paths
 from extender.kube.errors import RefusedError
 from scoring import unfit
 from scoring.model import NodeName, Taint
@@ -122,10 +122,7 @@ class Taints:
         return mark.version == version and now_s < sent_s + PATIENCE_S
 
     def _patch(self, write: Write) -> None:
-        operations: list[dict[str, Any]] = [
-            {"op": "test", "path": "/metadata/uid", "value": write.uid},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": write.version},
-        ]
+        operations = paths.unchanged(write.uid, write.version)
         ours = {"key": TAINT.key, "effect": TAINT.effect}
         if not write.add:
             at = f"/spec/taints/{write.taints.index(TAINT)}"

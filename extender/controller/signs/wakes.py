@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from extender.controller.signs import paths
 from extender.controller.signs.outbox import Outbox
 from extender.controller.signs.ports import KubeWriter, RefusedPod, View
+from extender.kube import paths
 from extender.kube.errors import RefusedError
 from extender.kube.writing import PatchKind
 from scoring import wake_queue, wakes

@@ -1,9 +1,9 @@
-"""Where objects are at the API server, and how it writes times."""
+"""Where objects are at the API server, how it writes times, and what a write tests."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 GONE: Final = frozenset({404, 409, 422})
@@ -27,9 +27,22 @@ def events(namespace: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
 
 
+def unchanged(uid: str, version: str) -> list[dict[str, Any]]:
+    """How a JSON patch begins that is for an object as it was looked at, and for no other."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+    ]
+
+
 def rfc3339(unix_s: float) -> str:
     """A moment in whole seconds."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(unix_s: float) -> str:
+    """A moment with its microseconds (meta/v1 MicroTime)."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def unix_s(text: str) -> float | None:
