@@ -112,7 +112,7 @@ class Controller:
             taint=settings.taint,
             planned=self._planned,
         )
-        self._actor = Actor(self._leads, self._answered)
+        self._actor = Actor(self._leads, self.view.fold)
         self._planning = Planning(
             scene=self._scene,
             view=self.view,
@@ -239,13 +239,10 @@ class Controller:
     def _turned(self) -> None:
         self.view.changes.note(pods=True)
 
-    def _answered(self, raw: bytes) -> None:
-        self.view.fold(raw)
-
     def _hear(self, fleet: Fleet, changed: Changed) -> None:
         self._scene.hear(fleet, changed)
         if changed is None or changed:
-            self.view.changes.note(nodes=_names(changed), pods=changed is None)
+            self.view.changes.note(nodes=changed or (), pods=changed is None)
 
     # --- pages -----------------------------------------------------------------------------------
 
@@ -301,7 +298,3 @@ def _home(lease: LeaseSettings) -> Target:
         namespace=lease.place,
         name=lease.name,
     )
-
-
-def _names(changed: Changed) -> Collection[Any]:
-    return changed or ()

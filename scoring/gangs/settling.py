@@ -7,17 +7,27 @@ from then on, and the cache says so a moment later. None of that makes another p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from scoring.candidate import Candidate
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import OnShortfall
-from scoring.gangs.values import Gathered
+from scoring.gangs.values import GangPod, Gathered
 from scoring.model import GangKey, NodeName, PodUid
 from scoring.picture import Picture
 from scoring.planning.values import Room, Shape
+
+
+def awaited(gang: Gathered, record: GangPlan | None) -> Iterator[tuple[GangPod, NodeName]]:
+    """The members that are still to come to a node, each with the one that is planned for it."""
+    if record is None:
+        return
+    for pod in gang.members:
+        seat = record.seat(pod.member.uid)
+        if seat is not None and pod.member.bound is None:
+            yield pod, seat
 
 
 def disturbed(
@@ -43,13 +53,9 @@ def crowded(
     """
     coming: defaultdict[NodeName, list[Shape]] = defaultdict(list)
     for gang in gangs:
-        record, evicts = records.get(gang.key), gang.on_shortfall is OnShortfall.PREEMPT
-        if record is None:
-            continue
-        for pod in gang.members:
-            seat = record.seat(pod.member.uid)
-            if seat is not None and pod.member.bound is None:
-                coming[seat].extend(() if evicts else (pod.member.shape,))
+        evicts = gang.on_shortfall is OnShortfall.PREEMPT
+        for pod, seat in awaited(gang, records.get(gang.key)):
+            coming[seat].extend(() if evicts else (pod.member.shape,))
     return any(
         node not in rooms or not _takes(rooms[node], shapes) for node, shapes in coming.items()
     )

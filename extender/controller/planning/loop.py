@@ -145,7 +145,7 @@ class Planning:
         while not self._stop.is_set():
             if self._view.changes.wait(self._patience_s()):
                 self._stop.wait(max(COALESCE_S, ROUND_RATIO * took_s))
-            began_s = time.monotonic()
+            began_s = self._clock()
             try:
                 self.round()
             except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
@@ -155,7 +155,7 @@ class Planning:
                 self._stop.wait(TICK_S)
             else:
                 self.tally.problem = None
-            took_s = min(time.monotonic() - began_s, MOST_TAKEN_S)
+            took_s = min(self._clock() - began_s, MOST_TAKEN_S)
 
     def _patience_s(self) -> float:
         """How long to wait for a change: not beyond the moment at which an owed plan may be made, or at
@@ -262,15 +262,15 @@ class Planning:
         self._owed |= bool(self._denials.exclusions() - before)
 
     def _outcomes(
-        self, gangs: Sequence[Gathered], look: Look, seen: Rooms
+        self, gangs: Sequence[Gathered], look: Look, rooms: Rooms
     ) -> Mapping[GangKey, Outcome]:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
         unready = planning.unready(gangs)
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
-        self._owed = self._is_due(ready, look, seen)
-        began_s, rooms = self._clock(), self._view.rooms()
+        self._owed = self._is_due(ready, look, rooms)
+        began_s = self._clock()
         covered = self._coverage.whole(look, rooms.keys(), began_s)
         if not self._owed or not covered or began_s < self._rest_until_s:
             return unready
@@ -354,14 +354,7 @@ class Planning:
 
     def _awaited(self, gang: Gathered) -> set[NodeName]:
         """The nodes that members are still to come to."""
-        record = self._records.get(gang.key)
-        if record is None:
-            return set()
-        return {
-            seat
-            for pod in gang.members
-            if pod.member.bound is None and (seat := record.seat(pod.member.uid)) is not None
-        }
+        return {seat for _, seat in settling.awaited(gang, self._records.get(gang.key))}
 
     def _record(
         self, gangs: Sequence[Gathered], outcomes: Mapping[GangKey, Outcome], term: int

@@ -5,15 +5,14 @@ server has it, which is newer than what the cache was told of it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from extender.controller.cluster.occupancy import Held
 from scoring import picture
 from scoring.model import Allocation, Fleet, NodeName
 from scoring.picture import Picture
 from scoring.policy import Policy
-
-Held = Mapping[NodeName, tuple[Allocation, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
