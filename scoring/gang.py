@@ -239,6 +239,20 @@ def _gang(rule: Rule, pod: PodFacts, name: str) -> GangRef | None:
     )
 
 
+def qualified(key: GangKey, convention: Convention) -> GangKey:
+    """The key of a gang whose own another convention uses, too: `namespace/name~convention`."""
+    return GangKey(f"{key}~{convention}")
+
+
+def unqualified(key: GangKey) -> GangKey:
+    """The key as pods of the gang have it, whether it is `qualified` or not."""
+    name, _, convention = key.rpartition("~")
+    return GangKey(name) if name and convention in _CONVENTIONS else key
+
+
+_CONVENTIONS: Final = frozenset(each.value for each in Convention)
+
+
 def _bounded(name: str) -> str:
     """The name, or where it cannot be one its beginning and what tells it from others.
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from scoring.model import Convention, Fleet, GangKey, NodeName, Rejection
+from scoring.gang import unqualified
+from scoring.model import Fleet, GangKey, NodeName, Rejection
 from scoring.planning.values import Exclusion
 from scoring.policy import Policy
 
 _SAME_S: Final = 2.0
 """Two failures of one pod that are nearer than this are one, told twice."""
-_CONVENTIONS: Final = frozenset(each.value for each in Convention)
 
 
 class FailedPod(Protocol):
@@ -88,7 +88,7 @@ def exclusions(
         return frozenset()
     keys: dict[str, list[GangKey]] = {}
     for key in gangs:
-        keys.setdefault(_owner(key), []).append(key)
+        keys.setdefault(unqualified(key), []).append(key)
     return frozenset(
         Exclusion(node=each.node, owner=key, epoch=each.epoch, seq=each.seq)
         for each in known
@@ -110,11 +110,3 @@ def _shown(rejection: Rejection, fleet: Fleet) -> bool:
         replace(each, at_s=rejection.at_s) == rejection
         for each in fleet.rejections.get(rejection.node, ())
     )
-
-
-def _owner(key: GangKey) -> str:
-    """What pods of a gang say of themselves: its key, without the convention that is added to it
-    where two conventions use one name.
-    """
-    name, _, convention = key.rpartition("~")
-    return name if name and convention in _CONVENTIONS else key

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scoring.gangs import telling
-from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.record import GangPlan, GangState, tally
 from scoring.gangs.sitting import leads, plan_of
 from scoring.model import Convention, Fleet, GangKey
 from scoring.policy import Policy
@@ -47,7 +47,7 @@ def find(fleet: Fleet, key: GangKey, convention: Convention | None) -> GangPlan 
 
 def row(fleet: Fleet, plan: GangPlan) -> dict[str, Any]:
     """One gang in short."""
-    count = telling.tally(plan)
+    count = tally(plan.seats)
     return {
         "key": plan.gang,
         "convention": plan.convention.value,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 
+from scoring.gang import qualified
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.values import GangPod, Gathered, Group
 from scoring.model import Convention, GangKey
@@ -127,7 +128,7 @@ def named(gangs: Iterable[Gathered]) -> tuple[Gathered, ...]:
     for gang in [each for each in ordered if taken[each.key] is not each]:
         key = gang.key
         while key in taken:
-            key = GangKey(f"{key}~{gang.convention}")
+            key = qualified(key, gang.convention)
         pending = gang.pending and replace(gang.pending, key=key)
         taken[key] = replace(gang, key=key, pending=pending)
     return tuple(taken[key] for key in sorted(taken))

@@ -35,6 +35,26 @@ class Seat:
     bound: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many members a gang has."""
+
+    existing: int
+    """Pods that count."""
+    seated: int
+    """Those of them with a node, planned or bound."""
+    bound: int
+
+
+def tally(seats: Mapping[PodUid, Seat]) -> Tally:
+    """The members of a gang, counted."""
+    return Tally(
+        existing=len(seats),
+        seated=sum(seat.node is not None for seat in seats.values()),
+        bound=sum(seat.bound for seat in seats.values()),
+    )
+
+
 NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 

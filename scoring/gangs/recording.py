@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from scoring.gangs.record import NO_COUNTS, GangPlan, GangState, Seat
+from scoring.gangs.record import NO_COUNTS, GangPlan, GangState, Seat, tally
 from scoring.gangs.values import GangPod, Gathered
 from scoring.model import NodeName, PodUid
 from scoring.planning.outcome import Lack, Outcome, Plan, Shortfall
@@ -128,14 +128,13 @@ def _seat(pod: GangPod, planned: NodeName | None) -> Seat:
 
 
 def _state(gang: Gathered, seats: Mapping[PodUid, Seat]) -> GangState:
-    bound = sum(seat.bound for seat in seats.values())
-    seated = sum(seat.node is not None for seat in seats.values())
-    needed = gang.min if gang.min is not None else max(1, len(seats))
-    if bound >= needed:
+    count = tally(seats)
+    needed = gang.min if gang.min is not None else max(1, count.existing)
+    if count.bound >= needed:
         return GangState.RUNNING
-    if seated >= needed:
+    if count.seated >= needed:
         return GangState.PLANNED
-    return GangState.PARTIAL if bound else GangState.WAITING
+    return GangState.PARTIAL if count.bound else GangState.WAITING
 
 
 def named(domain: Domain) -> str:
@@ -158,10 +157,8 @@ def _summary(gang: Gathered, state: GangState, seats: Mapping[PodUid, Seat], dom
         held = sum(not (pod.finished or pod.leaving) for pod in gang.pods)
         pods = "1 pod of it waits" if held == 1 else f"{held} pods of it wait"
         return f"{pods} at the gate of another" if held else "no pod of it is left"
-    bound = sum(seat.bound for seat in seats.values())
-    place = f" in {domain}" if domain else ""
+    count, place = tally(seats), f" in {domain}" if domain else ""
     if state is GangState.PLANNED:
-        seated = sum(seat.node is not None for seat in seats.values())
-        told = f"{seated} of {len(seats)} members have a node{place}"
-        return f"{told}, {bound} of them run" if bound else told
-    return f"{bound} of {len(seats)} members run{place}"
+        told = f"{count.seated} of {count.existing} members have a node{place}"
+        return f"{told}, {count.bound} of them run" if count.bound else told
+    return f"{count.bound} of {count.existing} members run{place}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from scoring.gang import qualified
 from scoring.gangs.record import GangPlan, GangState
 from scoring.gangs.rules import GangRules, Hold
 from scoring.model import Ask, Convention, Fleet, GangKey, NodeName
@@ -125,7 +126,7 @@ def plan_of(
     found = plans.get(key)
     if found is not None and found.convention is convention:
         return found
-    return plans.get(GangKey(f"{key}~{convention}"))
+    return plans.get(qualified(key, convention))
 
 
 def counts(fleet: Fleet, plan: GangPlan | None, policy: Policy) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.record import GangPlan, GangState, tally
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.sitting import counts, leads, word_on
 from scoring.model import Ask, Fleet, GangKey
@@ -14,32 +13,11 @@ from scoring.policy import Policy
 from scoring.reasons import Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """How many members a gang has."""
-
-    existing: int
-    """Pods that count."""
-    seated: int
-    """Those of them with a node, planned or bound."""
-    bound: int
-
-
-def tally(plan: GangPlan) -> Tally:
-    """The members of a gang, counted."""
-    seats = plan.seats.values()
-    return Tally(
-        existing=len(seats),
-        seated=sum(seat.node is not None for seat in seats),
-        bound=sum(seat.bound for seat in seats),
-    )
-
-
 def sentence(plan: GangPlan) -> str:
     """How far a gang has come: the leader's own words, where it has some."""
     if plan.summary:
         return plan.summary
-    count = tally(plan)
+    count = tally(plan.seats)
     where = f" in {plan.domain}" if plan.domain else ""
     match plan.state:
         case GangState.PLANNED:
@@ -60,7 +38,7 @@ def of_member(fleet: Fleet, ask: Ask, rules: GangRules, policy: Policy) -> str:
         return ""
     if plan is None:
         return "Its gang has no plan yet." if leads(fleet, policy) else ""
-    seat, count = plan.seats.get(ask.uid), tally(plan)
+    seat, count = plan.seats.get(ask.uid), tally(plan.seats)
     if seat is not None and seat.node is not None and seat.bound:
         return f"Bound on {seat.node} with its gang ({count.bound} of {count.existing} bound)."
     if plan.state in (GangState.WAITING, GangState.PARTIAL):
