@@ -6,7 +6,9 @@ The docstring under each field becomes docs/configuration.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -15,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from extender.config.policies import Duration, PolicySection, Section
 from scoring.gangs.rules import GangRules, Hold, OnShortfall
-from scoring.model import Convention
+from scoring.model import Convention, WorkClass
 from scoring.xid.rules import RuleError, rules_of
 
 API_VERSION: Final = "surefoot.dev/v1alpha1"
@@ -45,6 +47,20 @@ class UnknownNodes(StrEnum):
     PASS = "pass"
     SINGLE = "single"
     VETO = "veto"
+
+    @property
+    def admits(self) -> frozenset[WorkClass]:
+        """The kinds of pods that may."""
+        return _ADMITTED[self]
+
+
+_ADMITTED: Final[Mapping[UnknownNodes, frozenset[WorkClass]]] = MappingProxyType(
+    {
+        UnknownNodes.PASS: frozenset(WorkClass),
+        UnknownNodes.SINGLE: frozenset({WorkClass.SINGLE}),
+        UnknownNodes.VETO: frozenset(),
+    }
+)
 
 
 class LogFormat(StrEnum):

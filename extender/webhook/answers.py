@@ -20,7 +20,7 @@ from scoring import rank, standing
 from scoring.candidate import candidate
 from scoring.gangs.rules import GangRules
 from scoring.gangs.sitting import FREE, Sitting, sitting
-from scoring.model import Ask, Fleet, NodeName, PodUid, ResourceKind, WorkClass
+from scoring.model import Ask, Fleet, NodeName, PodUid, ResourceKind
 from scoring.ranking import Ranking
 from scoring.reasons import Reason
 from scoring.verdict import judge
@@ -77,10 +77,7 @@ class Decision:
 
 def unreported_reason(policy: UnknownNodes, ask: Ask) -> Reason | None:
     """Why a node without a document is refused for `ask`; None: it passes."""
-    passes = policy is UnknownNodes.PASS or (
-        policy is UnknownNodes.SINGLE and ask.need.work is WorkClass.SINGLE
-    )
-    return None if passes else Reason.NODE_UNREPORTED
+    return None if ask.need.work in policy.admits else Reason.NODE_UNREPORTED
 
 
 def _torn(fleet: Fleet, victims: Mapping[NodeName, Victims]) -> frozenset[NodeName]:

@@ -42,6 +42,8 @@ class ClusterView:
         self._pods: dict[str, Kept] = {}
         self._waiting: set[str] = set()
         """Keys of pods that are nominated, refused or at our gate."""
+        self._refused_told: tuple[RefusedPod, ...] | None = None
+        """Those of them that were refused, as they were handed out; None: some changed since."""
         self._folded: dict[str, str] = {}
         """Versions of pods that a PATCH answered, and no watch showed yet."""
         self._said: dict[tuple[str, str], tuple[Said, ...]] = {}
@@ -79,10 +81,14 @@ class ClusterView:
             return tuple(sorted(found, key=lambda claim: claim.uid))
 
     def refused(self) -> tuple[RefusedPod, ...]:
-        """Unbound pods that ask for GPUs and were refused, by uid; those of gangs too."""
+        """Unbound pods that ask for GPUs and were refused, by uid; those of gangs too. The same object
+        as before where nothing changed: it is asked for ten times a second.
+        """
         with self._lock:
-            found = [pod.refused for pod in self._waiters() if pod.refused]
-            return tuple(sorted(found, key=lambda pod: pod.uid))
+            if self._refused_told is None:
+                found = [pod.refused for pod in self._waiters() if pod.refused]
+                self._refused_told = tuple(sorted(found, key=lambda pod: pod.uid))
+            return self._refused_told
 
     def strays(self) -> tuple[GatedPod, ...]:
         """Pods at our gate that no planned gang will lift it from, by uid."""
@@ -204,6 +210,8 @@ class ClusterView:
         else:
             self._pods[key] = now
         waited, waits = _waiting(before), _waiting(now)
+        if waited != waits:
+            self._refused_told = None
         if any(waits):
             self._waiting.add(key)
         else:

@@ -15,16 +15,8 @@ from extender.controller.signs.lessons import Lessons
 from extender.controller.signs.ports import BreakerSink, CacheWriter, KubeWriter, View
 from extender.controller.signs.taints import Taints
 from extender.controller.signs.wakes import Wakes
-from scoring.model import GangKey, NodeName, Rejection, WorkClass
+from scoring.model import GangKey, NodeName, Rejection
 from scoring.picture import Picture
-from scoring.wakes import Strangers
-
-STRANGERS: Final[dict[UnknownNodes, Strangers]] = {
-    UnknownNodes.PASS: frozenset(WorkClass),
-    UnknownNodes.SINGLE: frozenset({WorkClass.SINGLE}),
-    UnknownNodes.VETO: frozenset(),
-}
-"""Which pods the webhook lets use nodes without a document."""
 
 
 class Signs:
@@ -63,7 +55,7 @@ class Signs:
         self._picture: Picture | None = None
         self._fresh = False
         self.events: Final = Events(kube, clock, wall)
-        self.wakes: Final = Wakes(view, kube, STRANGERS[unknown_nodes], planned, wall)
+        self.wakes: Final = Wakes(view, kube, unknown_nodes.admits, planned, wall)
         self.conditions: Final = Conditions(view, kube, self.events, wall)
         self.taints: Final = Taints(view, kube, on=taint)
         self.breakers: Final = Breakers(sink, self.events, home, self._leading)
