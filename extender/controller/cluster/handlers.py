@@ -99,6 +99,13 @@ class PodHandler(_Beside[shapes.ClusterPod, Seen]):
     def __init__(self, mirror: PodMirror, view: ClusterView) -> None:
         super().__init__(mirror, view)
 
+    def read(self, header: Header, raw: Raw) -> Pair[Seen] | None:
+        """What is kept of a pod. One that the answer to a write showed is not read twice; while it is
+        bound nowhere, the cache has nothing of it.
+        """
+        known = self._view.folded(header)
+        return super().read(header, raw) if known is None else Pair(None, known)
+
     def decode(self, raw: Raw) -> shapes.ClusterPod:
         """All that counts of a pod."""
         return shapes.POD.decode(raw)

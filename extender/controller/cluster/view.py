@@ -18,7 +18,7 @@ from extender.controller.cluster.roster import Roster, Said
 from extender.controller.cluster.shapes import POD
 from extender.controller.cluster.values import GatedPod, Kept, RefusedPod, Seen
 from extender.controller.skips import MALFORMED, Skips
-from extender.kube.shapes import HEADED
+from extender.kube.shapes import HEADED, Header
 from scoring.gangs.gathering import GangId
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.values import GangPod, Gathered
@@ -150,6 +150,15 @@ class ClusterView:
             if header.resource_version.isdecimal():
                 self._folded[header.key] = header.resource_version
             self._move(header.key, now)
+
+    def folded(self, header: Header) -> Seen | None:
+        """A pod that waits, if it was folded in as the very version of `header`; None: it is news."""
+        with self._lock:
+            kept = self._pods.get(header.key)
+            if kept is None or kept.uid != header.uid or kept.load is not None:
+                return None
+            version = self._folded.get(header.key)
+            return Seen(kept, version) if version == header.resource_version else None
 
     def put_node(self, name: NodeName, now: SeenNode | None) -> None:
         """A node as a watch shows it; None: it is gone."""

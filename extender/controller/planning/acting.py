@@ -109,6 +109,8 @@ class Actor:
         self._written: dict[PodUid, _Written] = {}
         self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
+        self.finished: Final = threading.Event()
+        """Set when the last write on its way ends; whoever waits for that clears it."""
 
     def act(self, steps: Iterable[Step], strays: Iterable[GatedPod] = ()) -> None:
         """Begin these, and lift our gate from `strays`, which no plan will ever lift it from. What was
@@ -151,6 +153,8 @@ class Actor:
             self._busy.discard(uid)
             self.endings[task.verb, ending] += 1
             self._note(uid, task.version, done=answer is not None)
+            if not self._busy:
+                self.finished.set()
 
     def _sent(self, task: _Task) -> tuple[Ending, bytes | None]:
         """How it ended, and the pod as it is then; None: that shows in a watch alone, if at all."""

@@ -41,9 +41,10 @@ TICK_S: Final = 0.5
 """How often a round is made although nothing was heard: time alone lifts gates and wakes pods."""
 COALESCE_S: Final = 0.01
 """Changes that come within this time after the first are one round ..."""
-ROUND_RATIO: Final = 3.0
-"""... or within so many times what the last round took: the writes of a burst need the processor, too."""
-MOST_TAKEN_S: Final = 0.05
+ROUND_RATIO: Final = 9.0
+"""... or within so many times what the last round took, until the last write has ended: the writes of a
+burst need the processor more than rounds do, which have nothing to add to them."""
+MOST_TAKEN_S: Final = 0.03
 """A round counts as no longer than that, so that a nomination that was cleared is soon written again."""
 REPLAN_S: Final = 10.0
 """How often gangs that wait are planned anew although nothing changed: exclusions end, gangs starve."""
@@ -136,6 +137,7 @@ class Planning:
     def close(self) -> None:
         """Stop, and wait for what is on its way."""
         self._stop.set()
+        self._actor.finished.set()
         if self._thread.ident is not None:
             self._thread.join()
         self._actor.close()
@@ -144,7 +146,7 @@ class Planning:
         took_s = 0.0
         while not self._stop.is_set():
             if self._view.changes.wait(self._patience_s()):
-                self._stop.wait(max(COALESCE_S, ROUND_RATIO * took_s))
+                self._collect(took_s)
             began_s = self._clock()
             try:
                 self.round()
@@ -156,6 +158,11 @@ class Planning:
             else:
                 self.tally.problem = None
             took_s = min(self._clock() - began_s, MOST_TAKEN_S)
+
+    def _collect(self, took_s: float) -> None:
+        """Let what comes within some time be one round; the end of the last write ends that time, too."""
+        self._actor.finished.wait(max(COALESCE_S, ROUND_RATIO * took_s))
+        self._actor.finished.clear()
 
     def _patience_s(self) -> float:
         """How long to wait for a change: not beyond the moment at which an owed plan may be made, or at

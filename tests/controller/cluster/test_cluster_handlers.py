@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import structlog
 from cluster_objects import Json, container, node, raw
-from kube_objects import Cluster, indexed_job, kueue_job, object_, pending, source
+from kube_objects import Cluster, indexed_job, kueue_job, object_, patched, pending, source
 from kubes import ApiServer
 from servers import eventually
 from structlog.testing import LogCapture
@@ -66,6 +66,30 @@ def test_what_neither_needs_is_nothing(cluster: Cluster) -> None:
     """So that a reflector keeps nothing of it either."""
     header, bytes_ = raw(pending("web", 0))
     assert cluster.pods.read(header, bytes_) is None
+
+
+def test_what_an_answer_showed_is_not_read_again(cluster: Cluster) -> None:
+    """A write has one answer and one event, and both have the pod as it is then."""
+    cluster.pod(indexed_job(0, version=10))
+    cluster.view.fold(patched(indexed_job(0), 12, nominatedNodeName="n1"))
+    header, _ = raw(indexed_job(0, version=12))
+    found = cluster.pods.read(header, msgspec.Raw(b"not looked at"))
+    assert found is not None
+    assert found.kept is not None
+    assert found.kept.version == "12"
+    cluster.pods.changed(header.key, found)
+    (gang,) = cluster.view.gangs()
+    assert gang.members[0].member.nominated == "n1"
+
+
+def test_a_bound_pod_that_an_answer_showed_is_told_to_the_cache(cluster: Cluster) -> None:
+    """An answer alone tells it nothing."""
+    cluster.pod(indexed_job(0, version=10))
+    body = indexed_job(0, version=12, node="n1", phase="Running")
+    cluster.view.fold(raw(body)[1])
+    assert due(cluster) == {}
+    cluster.pod(body)
+    assert due(cluster) == {f"uid-train-0-x7k2p/{GPU}": True}
 
 
 def test_a_list_sweeps_the_cache_as_before(cluster: Cluster) -> None:

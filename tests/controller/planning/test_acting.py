@@ -92,6 +92,24 @@ def test_a_step_is_done_and_its_answer_handed_on(desk: Desk) -> None:
     assert len(desk.answers) == 1
 
 
+def test_the_end_of_the_last_write_is_told(desk: Desk) -> None:
+    """Not that of one before it: who waits for it has something to do then."""
+    release = threading.Event()
+    for name in ("a", "b"):
+        desk.put(name)
+
+    def hold(call: Call) -> None:
+        if "/b/" in call.path:
+            release.wait(60)
+
+    desk.api.heeding = hold
+    desk.nominate(desk.seen("a"), desk.seen("b"))
+    desk.ended(Verb.NOMINATE, Ending.DONE)
+    assert not desk.actor.finished.is_set()
+    release.set()
+    assert desk.actor.finished.wait(60)
+
+
 def test_a_pod_has_one_write_on_its_way(desk: Desk) -> None:
     """What else is to be written waits for the next round."""
     desk.put("a")
