@@ -151,8 +151,7 @@ def _problems_between_sections(config: SurefootConfig | None) -> list[str]:
     silence_s, lease_s = policy_of(config).gang.leader_silence_s, config.controller.lease.duration
     if silence_s > lease_s:
         return []
-    return [
-        f"policy.gang.leaderSilence: {durations.show(silence_s)} is not longer than"
-        f" controller.lease.duration ({durations.show(lease_s)}), so each change of the leader would"
-        " free gangs"
-    ]
+    silence, lease = durations.show(silence_s), durations.show(lease_s)
+    told = f"is not longer than controller.lease.duration ({lease})"
+    effect = "so each change of the leader would free gangs"
+    return [f"policy.gang.leaderSilence: {silence} {told}, {effect}"]
