@@ -18,6 +18,7 @@ from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
 from scoring.planning import planner, shortfalls
+from scoring.planning.faults import blaming
 from scoring.planning.outcome import Outcome, Plan, Shortfall
 from scoring.planning.values import PendingGang, Site
 
@@ -37,11 +38,16 @@ def outcomes(
 
     Who may evict is planned a second time at its own turn, so that what victims leave is not given to
     those behind it while others are still to go.
+
+    Raises:
+        GangError: it failed on one of them.
     """
     gangs = tuple(gangs)
-    pending = {
-        gang.key: seated(gang.pending, records.get(gang.key)) for gang in gangs if gang.pending
-    }
+    pending: dict[GangKey, PendingGang] = {}
+    for gang in gangs:
+        if gang.pending:
+            with blaming(gang.key):
+                pending[gang.key] = seated(gang.pending, records.get(gang.key))
     evicts = {gang.key for gang in gangs if gang.on_shortfall is OnShortfall.PREEMPT}
     found: dict[GangKey, Outcome] = {}
     turns = deque(planner.plan(scene, site, pending.values()))
@@ -55,7 +61,8 @@ def outcomes(
             continue
         waits, later = pending[outcome.gang], [pending[each.gang] for each in turns]
         taken = evicting.taken(found.values(), pending)
-        second = evicting.planned(*emptied(waits.priority), waits, taken, later)
+        with blaming(outcome.gang):
+            second = evicting.planned(*emptied(waits.priority), waits, taken, later)
         if second is None:
             continue
         found[outcome.gang] = second
@@ -80,12 +87,17 @@ def _meet(plan: Plan, other: Outcome) -> bool:
 def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:
     """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: members are
     missing, or nobody says how many there must be.
+
+    Raises:
+        GangError: it failed on one of them.
     """
-    return {
-        gang.key: found
-        for gang in gangs
-        if gang.pending and (found := shortfalls.before_planning(gang.pending)) is not None
-    }
+    short: dict[GangKey, Shortfall] = {}
+    for gang in gangs:
+        with blaming(gang.key):
+            found = shortfalls.before_planning(gang.pending) if gang.pending else None
+        if found is not None:
+            short[gang.key] = found
+    return short
 
 
 def seated(gang: PendingGang, record: GangPlan | None) -> PendingGang:

@@ -13,7 +13,9 @@ from scoring.model import NodeName, PodUid
 from scoring.planning.outcome import Lack, Outcome, Plan, Shortfall
 from scoring.topology import Domain, Level
 
-INCOMPLETE: Final = frozenset({Lack.SIZE_UNKNOWN.value, Lack.MEMBERS_MISSING.value})
+UNJUDGED: Final = frozenset({Lack.INTERNAL_ERROR.value})
+"""Lacks that are none of the gang's: it is not known what it needs, or whether it fits."""
+INCOMPLETE: Final = UNJUDGED | {Lack.SIZE_UNKNOWN.value, Lack.MEMBERS_MISSING.value}
 """Lacks that no capacity cures."""
 
 

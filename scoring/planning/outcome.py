@@ -58,6 +58,8 @@ class Lack(StrEnum):
     DOMAIN_TOO_SMALL = "DomainTooSmall"
     MEMBERS_APART = "MembersApart"
     BEHIND_OTHERS = "BehindOthers"
+    INTERNAL_ERROR = "InternalError"
+    """A mistake of ours: planning failed on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,16 @@ def before_planning(gang: PendingGang) -> Shortfall | None:
     return None
 
 
+def failed(gang: PendingGang, problem: str) -> Shortfall:
+    """The gang waits since planning failed on it, by no fault of its own."""
+    return _told(
+        gang,
+        Lack.INTERNAL_ERROR,
+        f"Surefoot failed to plan the gang: {problem}",
+        unblock=("see the log of the controller that leads, and report it; others are planned on",),
+    )
+
+
 def shortfall(
     views: Views,
     gang: PendingGang,
