@@ -5,7 +5,7 @@ pods of lower priority were gone.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,6 +14,7 @@ from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.recording import INCOMPLETE
 from scoring.gangs.rules import OnShortfall
+from scoring.gangs.unread import Unread
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.picture import Picture
@@ -84,9 +85,11 @@ def _meet(plan: Plan, other: Outcome) -> bool:
     )
 
 
-def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:
-    """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: members are
-    missing, or nobody says how many there must be.
+def unready(
+    gangs: Iterable[Gathered], unread: Sequence[Unread] = ()
+) -> Mapping[GangKey, Shortfall]:
+    """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: what says how
+    many members there must be is `unread`, or nobody says it, or members are missing.
 
     Raises:
         GangError: it failed on one of them.
@@ -94,10 +97,17 @@ def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:
     short: dict[GangKey, Shortfall] = {}
     for gang in gangs:
         with blaming(gang.key):
-            found = shortfalls.before_planning(gang.pending) if gang.pending else None
+            found = _unready(gang, gang.pending, unread) if gang.pending else None
         if found is not None:
             short[gang.key] = found
     return short
+
+
+def _unready(gang: Gathered, pending: PendingGang, unread: Sequence[Unread]) -> Shortfall | None:
+    for each in unread:
+        if each.hides(gang):
+            return shortfalls.unreadable(pending, each.kind, each.problem)
+    return shortfalls.before_planning(pending)
 
 
 def seated(gang: PendingGang, record: GangPlan | None) -> PendingGang:

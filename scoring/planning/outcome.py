@@ -58,6 +58,8 @@ class Lack(StrEnum):
     DOMAIN_TOO_SMALL = "DomainTooSmall"
     MEMBERS_APART = "MembersApart"
     BEHIND_OTHERS = "BehindOthers"
+    KIND_UNREADABLE = "KindUnreadable"
+    """The objects that say what it needs cannot be read."""
     INTERNAL_ERROR = "InternalError"
     """A mistake of ours: planning failed on it."""
 

@@ -42,6 +42,16 @@ def before_planning(gang: PendingGang) -> Shortfall | None:
     return None
 
 
+def unreadable(gang: PendingGang, kind: str, problem: str) -> Shortfall:
+    """The gang waits since the objects that say what it needs cannot be read."""
+    return _told(
+        gang,
+        Lack.KIND_UNREADABLE,
+        f"{kind} cannot be read, so nobody knows what the gang needs: {problem}",
+        unblock=(f"let the controller list and watch {kind}",),
+    )
+
+
 def failed(gang: PendingGang, problem: str) -> Shortfall:
     """The gang waits since planning failed on it, by no fault of its own."""
     return _told(

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -34,6 +35,7 @@ from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.steps import Step, Verb, overdue, steps
+from scoring.gangs.unread import Unread
 from scoring.gangs.values import Gathered
 from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
@@ -75,12 +77,13 @@ class Planning:
         rules: GangRules,
         fence: Callable[[], Fence | None],
         ready: Callable[[], bool],
+        unread: Callable[[], Sequence[Unread]] = tuple,
         acts: bool = True,
         clock: Callable[[], float] = time.monotonic,
         unix: Callable[[], float] = time.time,
     ) -> None:
-        """`fence`: None while another leads. `ready`: whether everything was heard once. Without `acts`
-        no pod is touched.
+        """`fence`: None while another leads. `ready`: whether everything was heard once, but for what is
+        `unread`. Without `acts` no pod is touched.
         """
         self.tally: Final = Tally()
         self._scene = scene
@@ -91,6 +94,7 @@ class Planning:
         self._rules = rules
         self._fence = fence
         self._ready = ready
+        self._unread = unread
         self._acts = acts
         self._clock = clock
         self._unix = unix
@@ -274,7 +278,9 @@ class Planning:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
-        unready = self._faults.outcomes("unready", planning.unready, gangs)
+        unready = self._faults.outcomes(
+            "unready", partial(planning.unready, unread=self._unread()), gangs
+        )
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
         self._owed = self._is_due(ready, look, rooms)
         began_s = self._clock()
@@ -291,7 +297,7 @@ class Planning:
             lambda sound: planning.outcomes(
                 look.picture, site, sound, self._records, self._without
             ),
-            gangs,
+            [gang for gang in gangs if not recording.is_unjudged(unready.get(gang.key))],
         )
         took_s = self._clock() - began_s
         self._owed = self._due = False
@@ -300,7 +306,7 @@ class Planning:
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
         self.tally.plans += 1
         self.tally.plan_s += took_s
-        return found
+        return {**unready, **found}
 
     def _without(self, below: int) -> Rest:
         """What would be left without pods of a lower priority."""

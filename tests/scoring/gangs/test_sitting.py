@@ -69,6 +69,7 @@ class TestRequired:
             ("", Reason.GANG_UNPLANNED),
             (Lack.MEMBERS_MISSING, Reason.GANG_INCOMPLETE),
             (Lack.SIZE_UNKNOWN, Reason.GANG_INCOMPLETE),
+            (Lack.KIND_UNREADABLE, Reason.GANG_UNPLANNED),
             (Lack.INTERNAL_ERROR, Reason.GANG_UNPLANNED),
             (Lack.NO_ROOM, Reason.GANG_SHORT),
             ("OfANewerVersion", Reason.GANG_SHORT),
