@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 
 from scoring.gangs import evicting
 from scoring.gangs.evicting import Rest
@@ -16,7 +17,7 @@ from scoring.gangs.recording import INCOMPLETE
 from scoring.gangs.rules import OnShortfall
 from scoring.gangs.unread import Unread
 from scoring.gangs.values import Gathered
-from scoring.model import GangKey
+from scoring.model import GangKey, PodUid
 from scoring.picture import Picture
 from scoring.planning import planner, shortfalls
 from scoring.planning.faults import blaming
@@ -86,10 +87,13 @@ def _meet(plan: Plan, other: Outcome) -> bool:
 
 
 def unready(
-    gangs: Iterable[Gathered], unread: Sequence[Unread] = ()
+    gangs: Iterable[Gathered],
+    unread: Sequence[Unread] = (),
+    refusals: Mapping[PodUid, str] = MappingProxyType({}),
 ) -> Mapping[GangKey, Shortfall]:
     """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: what says how
-    many members there must be is `unread`, or nobody says it, or members are missing.
+    many members there must be is `unread`, or nobody says it, or members are missing; or the API server
+    refuses to let pods be written to (`refusals`: what it says of them).
 
     Raises:
         GangError: it failed on one of them.
@@ -97,17 +101,22 @@ def unready(
     short: dict[GangKey, Shortfall] = {}
     for gang in gangs:
         with blaming(gang.key):
-            found = _unready(gang, gang.pending, unread) if gang.pending else None
+            found = _unready(gang, gang.pending, unread, refusals) if gang.pending else None
         if found is not None:
             short[gang.key] = found
     return short
 
 
-def _unready(gang: Gathered, pending: PendingGang, unread: Sequence[Unread]) -> Shortfall | None:
+def _unready(
+    gang: Gathered,
+    pending: PendingGang,
+    unread: Sequence[Unread],
+    refusals: Mapping[PodUid, str],
+) -> Shortfall | None:
     for each in unread:
         if each.hides(gang):
             return shortfalls.unreadable(pending, each.kind, each.problem)
-    return shortfalls.before_planning(pending)
+    return shortfalls.before_planning(pending) or shortfalls.refused(pending, refusals)
 
 
 def seated(gang: PendingGang, record: GangPlan | None) -> PendingGang:

@@ -13,8 +13,10 @@ from scoring.model import NodeName, PodUid
 from scoring.planning.outcome import Lack, Outcome, Plan, Shortfall
 from scoring.topology import Domain, Level
 
-UNJUDGED: Final = frozenset({Lack.KIND_UNREADABLE.value, Lack.INTERNAL_ERROR.value})
-"""Lacks that are none of the gang's: it is not known what it needs, or whether it fits."""
+UNJUDGED: Final = frozenset(
+    {Lack.KIND_UNREADABLE.value, Lack.WRITE_REFUSED.value, Lack.INTERNAL_ERROR.value}
+)
+"""Lacks that are none of the gang's: it is not looked for what it needs, and whether it fits."""
 INCOMPLETE: Final = UNJUDGED | {Lack.SIZE_UNKNOWN.value, Lack.MEMBERS_MISSING.value}
 """Lacks that no capacity cures."""
 

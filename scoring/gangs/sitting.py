@@ -36,6 +36,7 @@ _OF_LACK: Final[Mapping[str, Reason]] = MappingProxyType(
         Lack.MEMBERS_MISSING: Reason.GANG_INCOMPLETE,
         Lack.SIZE_UNKNOWN: Reason.GANG_INCOMPLETE,
         Lack.KIND_UNREADABLE: Reason.GANG_UNPLANNED,
+        Lack.WRITE_REFUSED: Reason.GANG_UNPLANNED,
         Lack.INTERNAL_ERROR: Reason.GANG_UNPLANNED,
     }
 )

@@ -60,6 +60,8 @@ class Lack(StrEnum):
     BEHIND_OTHERS = "BehindOthers"
     KIND_UNREADABLE = "KindUnreadable"
     """The objects that say what it needs cannot be read."""
+    WRITE_REFUSED = "WriteRefused"
+    """The API server refuses, for good, what would carry a plan out."""
     INTERNAL_ERROR = "InternalError"
     """A mistake of ours: planning failed on it."""
 

@@ -52,6 +52,22 @@ def unreadable(gang: PendingGang, kind: str, problem: str) -> Shortfall:
     )
 
 
+def refused(gang: PendingGang, refusals: Mapping[PodUid, str]) -> Shortfall | None:
+    """The gang waits since the API server refuses to let a member be nominated or let go, by what it says;
+    None: it refuses none.
+    """
+    for member in gang.members:
+        told = refusals.get(member.uid) if member.bound is None else None
+        if told is not None:
+            return _told(
+                gang,
+                Lack.WRITE_REFUSED,
+                f"the API server refuses writes to {member.name}: {told}",
+                unblock=("see which admission policy, webhook or missing right refuses them",),
+            )
+    return None
+
+
 def failed(gang: PendingGang, problem: str) -> Shortfall:
     """The gang waits since planning failed on it, by no fault of its own."""
     return _told(

@@ -278,9 +278,8 @@ class Planning:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
-        unready = self._faults.outcomes(
-            "unready", partial(planning.unready, unread=self._unread()), gangs
-        )
+        looked = partial(planning.unready, unread=self._unread(), refusals=self._actor.refused())
+        unready = self._faults.outcomes("unready", looked, gangs)
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
         self._owed = self._is_due(ready, look, rooms)
         began_s = self._clock()

@@ -70,6 +70,7 @@ class TestRequired:
             (Lack.MEMBERS_MISSING, Reason.GANG_INCOMPLETE),
             (Lack.SIZE_UNKNOWN, Reason.GANG_INCOMPLETE),
             (Lack.KIND_UNREADABLE, Reason.GANG_UNPLANNED),
+            (Lack.WRITE_REFUSED, Reason.GANG_UNPLANNED),
             (Lack.INTERNAL_ERROR, Reason.GANG_UNPLANNED),
             (Lack.NO_ROOM, Reason.GANG_SHORT),
             ("OfANewerVersion", Reason.GANG_SHORT),
