@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from extender.config import policies, reading, sentences
+from extender.config import durations, policies, reading, sentences
 from extender.config.model import SurefootConfig
 from extender.config.policies import PolicySection
 from extender.config.reading import ConfigError
@@ -47,7 +47,7 @@ def load(path: Path | None, environment: Mapping[str, str]) -> SurefootConfig:
     except ValidationError as error:
         problems += sentences.of_validation(error)
         policy = _without(policy, (each["loc"][1:] for each in error.errors() if _of_policy(each)))
-    problems += _problems_of_policy(policy)
+    problems += _problems_of_policy(policy) or _problems_between_sections(config)
     if config is None or problems:
         raise ConfigError(problems)
     return config
@@ -142,3 +142,16 @@ def _problems_of_policy(section: Any) -> list[str]:
     except ValidationError:
         return []  # told already, with the rest of the configuration
     return []
+
+
+def _problems_between_sections(config: SurefootConfig | None) -> list[str]:
+    """What sections, each sound by itself, cannot be together."""
+    if config is None:
+        return []
+    silence_s, lease_s = policy_of(config).gang.leader_silence_s, config.controller.lease.duration
+    if silence_s > lease_s:
+        return []
+    silence, lease = durations.show(silence_s), durations.show(lease_s)
+    told = f"is not longer than controller.lease.duration ({lease})"
+    effect = "so each change of the leader would free gangs"
+    return [f"policy.gang.leaderSilence: {silence} {told}, {effect}"]

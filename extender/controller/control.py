@@ -5,7 +5,7 @@ the planning loop with what carries its plans out, the signs to the outside, and
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from extender.controller.planning.scene import Scene
 from extender.controller.planning.witness import Witness
 from extender.controller.publisher import Publisher
 from extender.controller.pulse import Pulse
+from extender.controller.sight import Sight
 from extender.controller.signs.breakers import RuledBreakers
 from extender.controller.signs.events import Target
 from extender.controller.signs.metrics import SignFigures
@@ -88,8 +89,13 @@ class Controller:
         self.view: Final = ClusterView(settings.policy, settings.rules)
         self._mirrors = self._reflected()
         self._groups = self._grouped()
+        self._sight = Sight(
+            [source.reflector for source in self._mirrors],
+            self._groups,
+            patience_s=(settings.timing or Timing()).patience_s,
+        )
         self._elector = Elector(
-            settings.kube, settings.lease, changed=self._turned, able=self._synced
+            settings.kube, settings.lease, changed=self._turned, able=self._sight.whole
         )
         self._leads = LeadersWriter(settings.kube, self._fence)
         self._publisher = Publisher(
@@ -122,12 +128,17 @@ class Controller:
             rules=settings.rules,
             fence=self._fence,
             ready=self._sees,
+            unread=self._sight.unread,
             acts=settings.mode is Mode.ENFORCE,
         )
         self._pulse = Pulse(self._signs, self._writer, self._binding_term, self._elector.raise_to)
         self.metrics: Final = Metrics(
             MirrorFigures(
-                settings.version, self._mirrors, self._groups, self._wanted, self._publisher
+                settings.version,
+                self._mirrors,
+                tuple(self._groups.values()),
+                self._wanted,
+                self._publisher,
             ),
             GangFigures(self.view, self._planning, self._actor, self._elector),
             SignFigures(self._signs),
@@ -188,15 +199,15 @@ class Controller:
             Source(self._reflector("/api/v1/nodes", NodeHandler(nodes, self.view)), nodes),
         )
 
-    def _grouped(self) -> tuple[Reflector[Any], ...]:
+    def _grouped(self) -> Mapping[groups.Source, Reflector[Any]]:
         """The kinds that say how large planned gangs are."""
-        return tuple(
-            self._reflector(
+        return {
+            source: self._reflector(
                 Discovered(source.group, source.resource, frozenset(source.versions)),
                 GroupHandler(source, self.view),
             )
             for source in groups.needed(self._settings.rules)
-        )
+        }
 
     def _reflector(self, place: str | Discovered, handler: Handler[Any]) -> Reflector[Any]:
         settings = self._settings
@@ -204,13 +215,13 @@ class Controller:
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
         yield from (source.reflector for source in self._mirrors)
-        yield from self._groups
+        yield from self._groups.values()
 
     # --- what happens ----------------------------------------------------------------------------
 
     def _fence(self) -> Fence | None:
         """What writes ask. A leader that does not know the cluster yet writes nothing."""
-        return self._elector.fence if self._synced() else None
+        return self._elector.fence if self._sight.whole() else None
 
     def _term(self) -> int | None:
         fence = self._fence()
@@ -226,11 +237,7 @@ class Controller:
         """Whether enough is known to plan: all of the cluster, and the health of its nodes of late."""
         silence_s = self._reader.status.silence_s(time.monotonic())
         heard = silence_s is not None and silence_s <= self._settings.max_snapshot_age_s
-        return heard and self._synced()
-
-    def _synced(self) -> bool:
-        """Whether all of the cluster is known. Who does not know it takes no Lease from who does."""
-        return all(reflector.status.synced for reflector in self._reflectors())
+        return heard and self._sight.whole()
 
     def _planned(self) -> Collection[GangKey]:
         """Those whose members nobody else wakes, as pods name them."""
@@ -259,12 +266,15 @@ class Controller:
 
     def _ready(self) -> Iterator[Check]:
         now_s = time.monotonic()
+        given_up = {each.kind for each in self._sight.unread()}
         for reflector in self._reflectors():
             status = reflector.status
             silence_s = status.silence_s(now_s)
             heard = "never heard" if silence_s is None else f"heard {silence_s:.0f}s ago"
             told = f"{'synced' if status.synced else 'not synced yet'}, {heard}"
-            told += f": {status.problem}" if status.problem else ""
+            problem = status.barred or status.problem
+            told += f": {problem}" if problem else ""
+            told += "; gangs that need it wait" if reflector.name in given_up else ""
             yield Check(name=reflector.name, good=status.synced, told=told)
         status_of_cache = self._publisher.status
         good = status_of_cache.connected

@@ -64,6 +64,11 @@ class GangFigures(Collector):
             "Gangs that run in part, and for too long.",
             value=tally.overdue,
         )
+        yield GaugeMetricFamily(
+            "surefoot_gangs_failing",
+            "Gangs that Surefoot itself fails on; the others are planned.",
+            value=tally.failing,
+        )
         yield CounterMetricFamily(
             "surefoot_gang_plans", "How often all pending gangs were planned.", value=tally.plans
         )

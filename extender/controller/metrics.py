@@ -64,17 +64,23 @@ class MirrorFigures(Collector):
         skipped = CounterMetricFamily(
             "surefoot_kube_skipped", "Objects that cannot be told, by kind.", labels=["kind"]
         )
+        unlisted = GaugeMetricFamily(
+            "surefoot_kube_unlisted",
+            "1 while no list of this kind ever came through, and the last try failed.",
+            labels=["kind"],
+        )
         now_s = time.monotonic()
         unreadable = {source.reflector.name: source.mirror.skipped for source in self._sources}
         for reflector in (*(source.reflector for source in self._sources), *self._reflectors):
             name, status = reflector.name, reflector.status
             silence_s = status.silence_s(now_s)
             silence.add_metric([name], _NEVER_S if silence_s is None else silence_s)
+            unlisted.add_metric([name], status.barred is not None)
             relists.add_metric([name], status.lists)
             skipped.add_metric([name], status.skipped + unreadable.get(name, 0))
             for reason in Restart:
                 restarts.add_metric([name, reason.value], reflector.restarts[reason])
-        yield from (silence, relists, restarts, skipped)
+        yield from (silence, unlisted, relists, restarts, skipped)
 
     def _of_cache(self) -> Iterator[Metric]:
         documents = GaugeMetricFamily(

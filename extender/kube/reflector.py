@@ -175,7 +175,7 @@ class Reflector(Generic[T]):
                 self._again.clear()
                 self._handler.listing()
                 self._handler.listed({}, whole=True)
-                self._status = replace(self._status, synced=True, served=False)
+                self._synced(served=False)
                 _log.info("not_served", kind=self.name)
             self._stop.wait(self._timing.absent_s * random.uniform(0.5, 1.0))
         return ""
@@ -202,8 +202,8 @@ class Reflector(Generic[T]):
             raise GarbageError(f"a list of {self.name} names no resourceVersion")
         self._handler.listed(found, whole=whole)
         self._version = version
-        lists = self._status.lists + 1
-        self._status = replace(self._status, synced=True, served=True, lists=lists)
+        self._synced(served=True)
+        self._status = replace(self._status, lists=self._status.lists + 1)
         took_s = round(time.monotonic() - began_s, 3)
         _log.info("listed", kind=self.name, kept=len(found), version=version, took_s=took_s)
 
@@ -274,6 +274,11 @@ class Reflector(Generic[T]):
         self._status = replace(self._status, skipped=self._status.skipped + 1)
         _log.warning("object_skipped", kind=self.name, problem=f"{type(error).__name__}: {error}")
 
+    def _synced(self, *, served: bool) -> None:
+        first_s = self._status.synced_s
+        synced_s = time.monotonic() if first_s is None else first_s
+        self._status = replace(self._status, synced_s=synced_s, barred=None, served=served)
+
     def _heard(self) -> None:
         if self._status.problem is not None:
             _log.info("watch_resumed", kind=self.name)
@@ -284,7 +289,8 @@ class Reflector(Generic[T]):
         if problem is not None and self._status.problem is None:
             # Said once: what follows are more tries.
             _log.warning("watch_lost", kind=self.name, reason=reason.value, problem=problem)
-        self._status = replace(self._status, problem=problem)
+        barred = None if self._status.synced else problem or self._status.barred
+        self._status = replace(self._status, problem=problem, barred=barred)
 
 
 _WITH_LIST: Final = frozenset({Restart.ASKED, Restart.GONE, Restart.GARBAGE})

@@ -36,6 +36,8 @@ class Timing:
     absent_s: float = 60.0
     """How often it is asked, at most, whether what is not served is served by now; at least half
     that pause."""
+    patience_s: float = 30.0
+    """How long others wait for a kind that cannot be listed, once the rest is known."""
     first_pause_s: float = 0.2
     last_pause_s: float = 10.0
 
@@ -44,8 +46,10 @@ class Timing:
 class Status:
     """What a reflector says of itself. Times are of the local monotonic clock, in seconds."""
 
-    synced: bool = False
-    """Whether a list came through, so that what the handler has is whole."""
+    synced_s: float | None = None
+    """When a list came through first, so that what the handler has is whole; None: none did yet."""
+    barred: str | None = None
+    """Why the last try to list failed, where none came through yet."""
     served: bool = True
     """Whether the API server has this kind of objects; where it has not, there are none."""
     heard_s: float | None = None
@@ -55,6 +59,11 @@ class Status:
     lists: int = 0
     skipped: int = 0
     """Objects that could not be told apart, or that the handler failed on."""
+
+    @property
+    def synced(self) -> bool:
+        """Whether a list came through."""
+        return self.synced_s is not None
 
     def silence_s(self, monotonic_s: float) -> float | None:
         """How long nothing was heard; None: never anything."""

@@ -5,19 +5,22 @@ pods of lower priority were gone.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 
 from scoring.gangs import evicting
 from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.recording import INCOMPLETE
 from scoring.gangs.rules import OnShortfall
+from scoring.gangs.unread import Unread
 from scoring.gangs.values import Gathered
-from scoring.model import GangKey
+from scoring.model import GangKey, PodUid
 from scoring.picture import Picture
 from scoring.planning import planner, shortfalls
+from scoring.planning.faults import blaming
 from scoring.planning.outcome import Outcome, Plan, Shortfall
 from scoring.planning.values import PendingGang, Site
 
@@ -37,11 +40,16 @@ def outcomes(
 
     Who may evict is planned a second time at its own turn, so that what victims leave is not given to
     those behind it while others are still to go.
+
+    Raises:
+        GangError: it failed on one of them.
     """
     gangs = tuple(gangs)
-    pending = {
-        gang.key: seated(gang.pending, records.get(gang.key)) for gang in gangs if gang.pending
-    }
+    pending: dict[GangKey, PendingGang] = {}
+    for gang in gangs:
+        if gang.pending:
+            with blaming(gang.key):
+                pending[gang.key] = seated(gang.pending, records.get(gang.key))
     evicts = {gang.key for gang in gangs if gang.on_shortfall is OnShortfall.PREEMPT}
     found: dict[GangKey, Outcome] = {}
     turns = deque(planner.plan(scene, site, pending.values()))
@@ -55,7 +63,8 @@ def outcomes(
             continue
         waits, later = pending[outcome.gang], [pending[each.gang] for each in turns]
         taken = evicting.taken(found.values(), pending)
-        second = evicting.planned(*emptied(waits.priority), waits, taken, later)
+        with blaming(outcome.gang):
+            second = evicting.planned(*emptied(waits.priority), waits, taken, later)
         if second is None:
             continue
         found[outcome.gang] = second
@@ -77,15 +86,37 @@ def _meet(plan: Plan, other: Outcome) -> bool:
     )
 
 
-def unready(gangs: Iterable[Gathered]) -> Mapping[GangKey, Shortfall]:
-    """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: members are
-    missing, or nobody says how many there must be.
+def unready(
+    gangs: Iterable[Gathered],
+    unread: Sequence[Unread] = (),
+    refusals: Mapping[PodUid, str] = MappingProxyType({}),
+) -> Mapping[GangKey, Shortfall]:
+    """The shortfalls of gangs that cannot be planned at all yet, whatever room there is: what says how
+    many members there must be is `unread`, or nobody says it, or members are missing; or the API server
+    refuses to let pods be written to (`refusals`: what it says of them).
+
+    Raises:
+        GangError: it failed on one of them.
     """
-    return {
-        gang.key: found
-        for gang in gangs
-        if gang.pending and (found := shortfalls.before_planning(gang.pending)) is not None
-    }
+    short: dict[GangKey, Shortfall] = {}
+    for gang in gangs:
+        with blaming(gang.key):
+            found = _unready(gang, gang.pending, unread, refusals) if gang.pending else None
+        if found is not None:
+            short[gang.key] = found
+    return short
+
+
+def _unready(
+    gang: Gathered,
+    pending: PendingGang,
+    unread: Sequence[Unread],
+    refusals: Mapping[PodUid, str],
+) -> Shortfall | None:
+    for each in unread:
+        if each.hides(gang):
+            return shortfalls.unreadable(pending, each.kind, each.problem)
+    return shortfalls.before_planning(pending) or shortfalls.refused(pending, refusals)
 
 
 def seated(gang: PendingGang, record: GangPlan | None) -> PendingGang:

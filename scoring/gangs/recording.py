@@ -13,7 +13,11 @@ from scoring.model import NodeName, PodUid
 from scoring.planning.outcome import Lack, Outcome, Plan, Shortfall
 from scoring.topology import Domain, Level
 
-INCOMPLETE: Final = frozenset({Lack.SIZE_UNKNOWN.value, Lack.MEMBERS_MISSING.value})
+UNJUDGED: Final = frozenset(
+    {Lack.KIND_UNREADABLE.value, Lack.WRITE_REFUSED.value, Lack.INTERNAL_ERROR.value}
+)
+"""Lacks that are none of the gang's: it is not looked for what it needs, and whether it fits."""
+INCOMPLETE: Final = UNJUDGED | {Lack.SIZE_UNKNOWN.value, Lack.MEMBERS_MISSING.value}
 """Lacks that no capacity cures."""
 
 
@@ -68,6 +72,11 @@ def record(
         nearest=found.nearest,
         unblock=found.unblock,
     )
+
+
+def is_unjudged(outcome: Outcome | None) -> bool:
+    """Whether a gang waits for no lack of its own."""
+    return isinstance(outcome, Shortfall) and outcome.lack.value in UNJUDGED
 
 
 def holds_good(gang: Gathered, record: GangPlan) -> bool:

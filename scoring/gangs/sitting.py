@@ -35,6 +35,9 @@ _OF_LACK: Final[Mapping[str, Reason]] = MappingProxyType(
         "": Reason.GANG_UNPLANNED,
         Lack.MEMBERS_MISSING: Reason.GANG_INCOMPLETE,
         Lack.SIZE_UNKNOWN: Reason.GANG_INCOMPLETE,
+        Lack.KIND_UNREADABLE: Reason.GANG_UNPLANNED,
+        Lack.WRITE_REFUSED: Reason.GANG_UNPLANNED,
+        Lack.INTERNAL_ERROR: Reason.GANG_UNPLANNED,
     }
 )
 """Why a gang has no plan; every other lack is one of room."""

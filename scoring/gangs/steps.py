@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from scoring.gangs.record import GangPlan, GangState
-from scoring.gangs.recording import INCOMPLETE
+from scoring.gangs.recording import INCOMPLETE, UNJUDGED
 from scoring.gangs.rules import GangRules, Hold, OnShortfall
 from scoring.gangs.values import GangPod, Gathered
 from scoring.model import NodeName
@@ -65,7 +65,7 @@ def steps(gang: Gathered, record: GangPlan, rules: GangRules, now_s: float) -> t
     nominations = tuple(_nominations(gang, pending, record))
     if nominations:
         return nominations
-    if rules.release_partial and overdue(record, rules, now_s):
+    if rules.release_partial and overdue(record, rules, now_s) and record.lack not in UNJUDGED:
         return tuple(
             Step(verb=Verb.EVICT, pod=pod) for pod in gang.members if pod.member.bound is not None
         )

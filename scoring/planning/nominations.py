@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from scoring.planning.faults import blaming
 from scoring.planning.ground import Ground
 from scoring.planning.seats import in_order
 from scoring.planning.values import Member, PendingGang, Shape
@@ -17,13 +18,17 @@ class Nominations:
         self._held: dict[Member, tuple[int, int]] = {}
         """The host of each member, and the priority of its gang."""
         for gang in gangs:
-            for member in in_order(gang.members):
-                position = ground.position.get(member.nominated) if member.nominated else None
-                if member.bound is not None or position is None:
-                    continue
-                if ground.hosts[position].fits(member.shape)[0]:
-                    self._held[member] = position, gang.priority
-                    ground.take(position, member.shape)
+            with blaming(gang.key):
+                self._hold(gang)
+
+    def _hold(self, gang: PendingGang) -> None:
+        for member in in_order(gang.members):
+            position = self._ground.position.get(member.nominated) if member.nominated else None
+            if member.bound is not None or position is None:
+                continue
+            if self._ground.hosts[position].fits(member.shape)[0]:
+                self._held[member] = position, gang.priority
+                self._ground.take(position, member.shape)
 
     def released(self, gang: PendingGang) -> dict[Member, int]:
         """The nominations of `gang` that nobody took; they hold nothing from now on."""

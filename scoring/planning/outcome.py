@@ -58,6 +58,12 @@ class Lack(StrEnum):
     DOMAIN_TOO_SMALL = "DomainTooSmall"
     MEMBERS_APART = "MembersApart"
     BEHIND_OTHERS = "BehindOthers"
+    KIND_UNREADABLE = "KindUnreadable"
+    """The objects that say what it needs cannot be read."""
+    WRITE_REFUSED = "WriteRefused"
+    """The API server refuses, for good, what would carry a plan out."""
+    INTERNAL_ERROR = "InternalError"
+    """A mistake of ours: planning failed on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

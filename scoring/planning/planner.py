@@ -19,6 +19,7 @@ from typing import TypeAlias
 from scoring.picture import Picture
 from scoring.planning import attempt, quorum, shortfalls, spread
 from scoring.planning.attempt import Seating
+from scoring.planning.faults import blaming
 from scoring.planning.ground import Ground
 from scoring.planning.nominations import Nominations, kept
 from scoring.planning.order import ordered
@@ -32,11 +33,19 @@ Hosts: TypeAlias = Mapping[Member, int]
 
 
 def plan(picture: Picture, site: Site, gangs: Iterable[PendingGang]) -> tuple[Outcome, ...]:
-    """A plan or a shortfall for each gang, in the order in which they were planned."""
+    """A plan or a shortfall for each gang, in the order in which they were planned.
+
+    Raises:
+        GangError: it failed on one of them.
+    """
     ground = Ground(picture, site)
     waiting = ordered(gangs)
     views, nominations = Views(ground), Nominations(ground, waiting)
-    return tuple(_Turn(picture, site, views, nominations, gang).outcome() for gang in waiting)
+    found = []
+    for gang in waiting:
+        with blaming(gang.key):
+            found.append(_Turn(picture, site, views, nominations, gang).outcome())
+    return tuple(found)
 
 
 class _Turn:

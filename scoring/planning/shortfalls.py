@@ -42,6 +42,42 @@ def before_planning(gang: PendingGang) -> Shortfall | None:
     return None
 
 
+def unreadable(gang: PendingGang, kind: str, problem: str) -> Shortfall:
+    """The gang waits since the objects that say what it needs cannot be read."""
+    return _told(
+        gang,
+        Lack.KIND_UNREADABLE,
+        f"{kind} cannot be read, so nobody knows what the gang needs: {problem}",
+        unblock=(f"let the controller list and watch {kind}",),
+    )
+
+
+def refused(gang: PendingGang, refusals: Mapping[PodUid, str]) -> Shortfall | None:
+    """The gang waits since the API server refuses to let a member be nominated or let go, by what it says;
+    None: it refuses none.
+    """
+    for member in gang.members:
+        told = refusals.get(member.uid) if member.bound is None else None
+        if told is not None:
+            return _told(
+                gang,
+                Lack.WRITE_REFUSED,
+                f"the API server refuses writes to {member.name}: {told}",
+                unblock=("see which admission policy, webhook or missing right refuses them",),
+            )
+    return None
+
+
+def failed(gang: PendingGang, problem: str) -> Shortfall:
+    """The gang waits since planning failed on it, by no fault of its own."""
+    return _told(
+        gang,
+        Lack.INTERNAL_ERROR,
+        f"Surefoot failed to plan the gang: {problem}",
+        unblock=("see the log of the controller that leads, and report it; others are planned on",),
+    )
+
+
 def shortfall(
     views: Views,
     gang: PendingGang,

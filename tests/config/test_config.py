@@ -124,6 +124,26 @@ def test_a_mistake_is_told_by_path_with_what_is_allowed(
     assert _problems(tmp_path, text) == [told]
 
 
+@pytest.mark.parametrize(
+    ("text", "silence", "lease"),
+    [
+        ("policy: {gang.leaderSilence: 10s}", "10s", "15s"),
+        ("policy: {gang.leaderSilence: 15s}", "15s", "15s"),
+        ("controller: {lease: {duration: 90s}}", "1m", "1m30s"),
+    ],
+)
+def test_a_leader_is_not_silent_before_its_lease_is_over(
+    tmp_path: Path, text: str, silence: str, lease: str
+) -> None:
+    """Sections that are sound one by one are judged together, and both are named."""
+    (problem,) = _problems(tmp_path, text)
+    assert problem == (
+        f"policy.gang.leaderSilence: {silence} is not longer than controller.lease.duration"
+        f" ({lease}), so each change of the leader would free gangs"
+    )
+    _load(tmp_path, "policy: {gang.leaderSilence: 16s}")
+
+
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     """Nobody has to run it again for each."""
     problems = _problems(tmp_path, "webhook: {mode: x, narrow: y}\nstore: {url: 1}")

@@ -40,6 +40,8 @@ class Source:
     conventions: frozenset[Convention]
     """The gangs of which it says something."""
     read: Reading
+    sizes_alone: bool = False
+    """Whether it says nothing but how many pods an owner runs."""
 
     @property
     def name(self) -> str:
@@ -262,5 +264,6 @@ SOURCES: Final = (
         versions=("v1",),
         conventions=frozenset({Convention.SUREFOOT, Convention.NATIVE}),
         read=_decoded(shapes.Job, _job),
+        sizes_alone=True,
     ),
 )

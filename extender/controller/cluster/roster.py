@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from scoring.gangs import gathering
@@ -22,8 +22,10 @@ Said: TypeAlias = Group | Crew
 class Roster:
     """For one thread at a time. Only gangs that changed are gathered anew."""
 
-    def __init__(self, rules: GangRules) -> None:
+    def __init__(self, rules: GangRules, failed: Callable[[str, str], None]) -> None:
+        """`failed` is told of each gang that cannot be gathered, with the problem; it stays what it was."""
         self._rules = rules
+        self._failed = failed
         self._pods: defaultdict[GangId, dict[str, GangPod]] = defaultdict(dict)
         """By the keys of the pods."""
         self._owned: defaultdict[str, dict[str, GangId]] = defaultdict(dict)
@@ -89,7 +91,11 @@ class Roster:
 
     def _gather(self, id_: GangId) -> None:
         pods, group = self._pods[id_].values(), gathering.group_of(id_, self._groups)
-        found = gathering.gathered(pods, group, self._crews, self._rules)
+        try:
+            found = gathering.gathered(pods, group, self._crews, self._rules)
+        except Exception as error:  # noqa: BLE001 - one gang must never stop the others
+            self._failed(f"gang {id_.key}", f"{type(error).__name__}: {error}")
+            return
         if found is not None:
             self._gathered[id_] = found
 

@@ -51,7 +51,7 @@ class ClusterView:
         self._marks: dict[NodeName, Mark] = {}
         self._marks_told: Mapping[NodeName, Mark] | None = None
         """A copy that was handed out; None: it is old."""
-        self._roster = Roster(rules)
+        self._roster = Roster(rules, self.skips.skip)
         self._failed: deque[FailedPod] = deque(maxlen=MOST_FAILED)
 
     # --- what is read ----------------------------------------------------------------------------

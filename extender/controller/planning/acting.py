@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,6 +38,14 @@ FORGET_S: Final = 60.0
 LATE_S: Final = 3.0
 """How long a pod may be seen as it was before a change. Whoever is told of one for longer, and sees none,
 is refused for another reason: by an admission policy, say."""
+REFUSED_S: Final = 30.0
+"""Who is refused the same write to the same pod for so long is refused it for good ..."""
+LET_GO_S: Final = 300.0
+"""... which is believed for so long. Then it is tried again."""
+_PASSING: Final = frozenset({404, 409, 429})
+"""Refusals for what the pod is by now, or for the moment; others than 4xx are the server's own troubles."""
+_BOOKS_ROOM: Final = frozenset({Verb.NOMINATE, Verb.LIFT})
+"""The writes without which a plan holds room for nothing."""
 
 _log = structlog.get_logger("surefoot.controller")
 
@@ -107,6 +115,8 @@ class Actor:
         self._busy: set[PodUid] = set()
         """Pods of which a write is on its way, or waits for a thread."""
         self._written: dict[PodUid, _Written] = {}
+        self._refusals: dict[PodUid, tuple[str, float]] = {}
+        """What the API server says of pods that it lets nobody write to, and until when that is believed."""
         self._forget_s = clock() + FORGET_S
         self.endings: Final[Counter[tuple[Verb, Ending]]] = Counter()
         self.finished: Final = threading.Event()
@@ -127,6 +137,13 @@ class Actor:
             self._busy.update(free)
         for uid in free:
             self._pool.submit(self._carry_out, uid)
+
+    def refused(self) -> Mapping[PodUid, str]:
+        """The pods that cannot be nominated or let go, as the API server has said for long: why."""
+        now_s = self._clock()
+        with self._lock:
+            self._refusals = {uid: each for uid, each in self._refusals.items() if now_s < each[1]}
+            return {uid: told for uid, (told, _) in self._refusals.items()}
 
     def close(self) -> None:
         """Begin nothing more, and wait for what is on its way."""
@@ -168,21 +185,29 @@ class Actor:
         except FencedError:
             ending = Ending.FENCED
         except RefusedError as error:
-            changed = error.status in paths.GONE and not self._is_late(task)
+            changed = error.status in paths.GONE and not self._is_late(task, LATE_S)
             ending = Ending.CHANGED if changed else self._failed(task, error)
+            self._weigh(task, error)
         except KubeError as error:
             ending = self._failed(task, error)
         except Exception as error:  # noqa: BLE001 - one pod must never stop the others
             ending = self._failed(task, error)
         return ending, answer
 
-    def _is_late(self, task: _Task) -> bool:
-        """Whether the pod would have been seen changed by now."""
+    def _is_late(self, task: _Task, after_s: float) -> bool:
+        """Whether the pod was first written to, as it is, so long ago."""
         with self._lock:
             last = self._written.get(task.uid)
         if last is None or last.version != task.version:
             return False
-        return self._clock() >= last.since_s + LATE_S
+        return self._clock() >= last.since_s + after_s
+
+    def _weigh(self, task: _Task, error: RefusedError) -> None:
+        """Note a refusal that is not going to end by itself."""
+        lasts = 400 <= error.status < 500 and error.status not in _PASSING
+        if lasts and task.verb in _BOOKS_ROOM and self._is_late(task, REFUSED_S):
+            with self._lock:
+                self._refusals[task.uid] = str(error), self._clock() + LET_GO_S
 
     def _failed(self, task: _Task, error: Exception) -> Ending:
         _log.warning("write_failed", verb=task.verb.value, pod=task.pod, problem=str(error))

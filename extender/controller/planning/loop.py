@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -21,6 +22,8 @@ from extender.controller.cluster.occupancy import Rooms
 from extender.controller.cluster.view import ClusterView
 from extender.controller.planning.acting import Actor
 from extender.controller.planning.coverage import Coverage
+from extender.controller.planning.doubts import Doubts
+from extender.controller.planning.faults import Faults
 from extender.controller.planning.ledger import Ledger
 from extender.controller.planning.scene import Look, Scene
 from extender.controller.planning.tally import Tally
@@ -32,8 +35,9 @@ from scoring.gangs.evicting import Rest
 from scoring.gangs.record import GangPlan
 from scoring.gangs.rules import GangRules, Hold
 from scoring.gangs.steps import Step, Verb, overdue, steps
+from scoring.gangs.unread import Unread
 from scoring.gangs.values import Gathered
-from scoring.model import GangKey, NodeName
+from scoring.model import GangKey
 from scoring.planning.outcome import Outcome
 from scoring.planning.values import Site
 
@@ -74,12 +78,13 @@ class Planning:
         rules: GangRules,
         fence: Callable[[], Fence | None],
         ready: Callable[[], bool],
+        unread: Callable[[], Sequence[Unread]] = tuple,
         acts: bool = True,
         clock: Callable[[], float] = time.monotonic,
         unix: Callable[[], float] = time.time,
     ) -> None:
-        """`fence`: None while another leads. `ready`: whether everything was heard once. Without `acts`
-        no pod is touched.
+        """`fence`: None while another leads. `ready`: whether everything was heard once, but for what is
+        `unread`. Without `acts` no pod is touched.
         """
         self.tally: Final = Tally()
         self._scene = scene
@@ -90,6 +95,7 @@ class Planning:
         self._rules = rules
         self._fence = fence
         self._ready = ready
+        self._unread = unread
         self._acts = acts
         self._clock = clock
         self._unix = unix
@@ -117,6 +123,7 @@ class Planning:
         self._evicted: tuple[GangKey | None, float] = None, -math.inf
         """The last gang of which members were evicted, and when."""
         self._coverage = Coverage()
+        self._faults = Faults()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="surefoot-planning", daemon=True)
 
@@ -202,18 +209,21 @@ class Planning:
         """The writes that are next. Of gangs that are to be evicted one at a time is."""
         now_s, self._early = self._unix(), False
         for gang in gangs:
-            record = self._records.get(gang.key)
-            found = self._undoubted(gang, steps(gang, record, self._rules, now_s) if record else ())
+            found = self._undoubted(gang, now_s)
             if self._is_early(gang, found, now_s):
                 self._early = True
                 continue
             if all(step.verb is not Verb.EVICT for step in found) or self._may_evict(gang):
                 yield from found
 
-    def _undoubted(self, gang: Gathered, found: Sequence[Step]) -> Sequence[Step]:
+    def _undoubted(self, gang: Gathered, now_s: float) -> Sequence[Step]:
         """The steps that can be taken: what is let go cannot be gated again, so it waits for the plan
         that is owed.
         """
+        record = self._records.get(gang.key)
+        if record is None:
+            return ()
+        found = self._faults.attempt(gang.key, steps, gang, record, self._rules, now_s) or ()
         if gang.key not in self._doubted:
             return found
         return [step for step in found if step.verb is not Verb.LIFT]
@@ -247,7 +257,8 @@ class Planning:
         """Go on with what the last leader left, or leave it to the next."""
         self._term, self._owed, self._said, self._early = term, True, False, False
         self._records, self._recorded = {}, {}
-        self.tally.overdue = 0
+        self._faults = Faults()
+        self.tally.overdue = self.tally.failing = 0
         self._coverage.begin()
         self._witness.succeeded(term)
         self._actor.act(())
@@ -274,7 +285,8 @@ class Planning:
         """Fresh plans, where they are due. That members are missing is told at no cost, so that a gang
         whose pods come one by one is not planned each time.
         """
-        unready = planning.unready(gangs)
+        looked = partial(planning.unready, unread=self._unread(), refusals=self._actor.refused())
+        unready = self._faults.outcomes("unready", looked, gangs)
         ready = [gang for gang in gangs if gang.pending is not None and gang.key not in unready]
         self._owed = self._is_due(ready, look, rooms)
         began_s = self._clock()
@@ -286,7 +298,13 @@ class Planning:
             claims=tuple(self._view.claims()),
             exclusions=self._denials.exclusions().union(self._witness.exclusions(look.picture)),
         )
-        found = planning.outcomes(look.picture, site, gangs, self._records, self._without)
+        found = self._faults.outcomes(
+            "plan",
+            lambda sound: planning.outcomes(
+                look.picture, site, sound, self._records, self._without
+            ),
+            [gang for gang in gangs if not recording.is_unjudged(unready.get(gang.key))],
+        )
         took_s = self._clock() - began_s
         self._owed = self._due = False
         self._doubted = set()
@@ -294,7 +312,7 @@ class Planning:
         self._rest_until_s = began_s + (1 + REST_RATIO) * took_s
         self.tally.plans += 1
         self.tally.plan_s += took_s
-        return found
+        return {**unready, **found}
 
     def _without(self, below: int) -> Rest:
         """What would be left without pods of a lower priority."""
@@ -302,16 +320,18 @@ class Planning:
 
     def _is_due(self, pending: Sequence[Gathered], look: Look, rooms: Rooms) -> bool:
         """Whether another plan could come out."""
-        self._doubted |= self._outgrown(pending) | self._disturbed(pending, look)
-        self._doubted |= self._homeless(pending, rooms)
+        doubts = Doubts(self._records, self._recorded, look, rooms)
+        self._doubted |= {
+            gang.key for gang in pending if self._faults.attempt(gang.key, doubts.doubtful, gang)
+        }
         self._doubted &= {gang.key for gang in pending}
         crowded = self._is_crowded(pending, rooms)
         if self._owed or self._doubted or crowded:
             return bool(pending)
-        records = [self._records.get(gang.key) for gang in pending]
+        records = [self._records.get(gang.key) for gang in pending if gang.key not in self._faults]
         if None in records:
             return True
-        fickle = any(
+        fickle = bool(self._faults) or any(
             record.lack or any(seat.node is None for seat in record.seats.values())
             for record in records
             if record is not None
@@ -323,45 +343,6 @@ class Planning:
         """Whether planned nodes have no room any more. The view tells it, be the cache away."""
         before, self._rooms = self._rooms, rooms
         return rooms is not before and settling.crowded(pending, self._records, rooms)
-
-    def _outgrown(self, pending: Sequence[Gathered]) -> set[GangKey]:
-        """The gangs that are not what their records are about."""
-        return {
-            gang.key
-            for gang in pending
-            if (record := self._records.get(gang.key)) is not None
-            and self._recorded.get(gang.key) is not gang
-            and not recording.holds_good(gang, record)
-        }
-
-    def _homeless(self, pending: Sequence[Gathered], rooms: Rooms) -> set[GangKey]:
-        """The gangs of which a member is still to come to a node that is gone, be it that the cache cannot
-        tell yet.
-        """
-        return {gang.key for gang in pending if not self._awaited(gang) <= rooms.keys()}
-
-    def _disturbed(self, pending: Sequence[Gathered], look: Look) -> set[GangKey]:
-        """The gangs of which a member is still to come to a node that is not what it was planned as."""
-        awaited = {
-            gang.key: names
-            for gang in pending
-            if look.changed and (names := self._awaited(gang) & look.changed)
-        }
-        settlers = {
-            uid
-            for record in (self._records.values() if awaited else ())
-            for uid, seat in record.seats.items()
-            if seat.node in look.changed
-        }
-        return {
-            key
-            for key, names in awaited.items()
-            if settling.disturbed(look.before, look.picture, names, settlers)
-        }
-
-    def _awaited(self, gang: Gathered) -> set[NodeName]:
-        """The nodes that members are still to come to."""
-        return {seat for _, seat in settling.awaited(gang, self._records.get(gang.key))}
 
     def _record(
         self, gangs: Sequence[Gathered], outcomes: Mapping[GangKey, Outcome], term: int
@@ -376,9 +357,13 @@ class Planning:
             known = old is not None and old.uid == gang.uid
             if outcome is None and not known and gang.pending is not None:
                 continue  # its first plan is yet to be made
-            new = recording.record(gang, outcome, old, term=term, now_s=now_s)
-            records[gang.key] = new
-            self._witness.planned(gang, old, new)
+            new = self._faults.attempt(
+                gang.key, recording.record, gang, outcome, old, term=term, now_s=now_s
+            )
+            if new is not None:
+                self._witness.planned(gang, old, new)
+            if (stands := new or old) is not None:
+                records[gang.key] = stands
         # At once: others read them, and a round that fails must not leave half of them.
         self._records = records
         self._recorded = {gang.key: gang for gang in gangs if gang.key in records}
@@ -396,4 +381,6 @@ class Planning:
             if (record := records.get(gang.key)) and overdue(record, self._rules, now_s)
         ]
         self.tally.overdue = len(late)
+        self._faults.keep(gangs)
+        self.tally.failing = len(self._faults)
         self._witness.last(late, now_s)

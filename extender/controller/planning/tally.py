@@ -15,5 +15,7 @@ class Tally:
     """Time spent on plans, together."""
     overdue: int = 0
     """Gangs that run in part, and for too long."""
+    failing: int = 0
+    """Gangs that something failed on, by a mistake of ours."""
     problem: str | None = None
     """Why the last round failed."""

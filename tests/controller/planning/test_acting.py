@@ -16,7 +16,15 @@ from servers import eventually
 from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.shapes import POD
 from extender.controller.cluster.values import GatedPod
-from extender.controller.planning.acting import FORGET_S, LAST_PAUSE_S, THREADS, Actor, Ending
+from extender.controller.planning.acting import (
+    FORGET_S,
+    LAST_PAUSE_S,
+    LET_GO_S,
+    REFUSED_S,
+    THREADS,
+    Actor,
+    Ending,
+)
 from extender.kube.fence import Fence
 from extender.kube.writing import Writer
 from scoring.gangs.rules import GATE, GangRules
@@ -208,6 +216,35 @@ def test_a_write_that_keeps_failing_is_tried_less_and_less_often(desk: Desk) -> 
         desk.nominate(seen)
         assert desk.actor.endings.total() == tries
         desk.clock.pass_s(LAST_PAUSE_S)
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_write_that_is_refused_for_long_is_told_for_a_while(desk: Desk, status: int) -> None:
+    """In the API server's words; then it is tried again."""
+    desk.put("a")
+    seen = desk.seen("a")
+    desk.api.faults["write"].extend([refuses(status, "no pod of this team may")] * 9)
+    desk.nominate(seen)
+    desk.ended(Verb.NOMINATE, Ending.FAILED if status == 403 else Ending.CHANGED)
+    assert desk.actor.refused() == {}
+    desk.clock.pass_s(REFUSED_S)
+    desk.nominate(seen)
+    eventually(lambda: "no pod of this team may" in str(desk.actor.refused()), "it")
+    desk.clock.pass_s(LET_GO_S)
+    assert desk.actor.refused() == {}
+
+
+@pytest.mark.parametrize("status", [404, 409, 429, 500, 503])
+def test_what_passes_by_itself_is_no_refusal(desk: Desk, status: int) -> None:
+    """However long it lasts: a pod that changed, a server that is busy or in trouble."""
+    desk.put("a")
+    seen = desk.seen("a")
+    desk.api.faults["write"].extend([refuses(status)] * 3)
+    for tries in range(1, 4):
+        desk.nominate(seen)
+        eventually(lambda tries=tries: desk.actor.endings.total() == tries, "a try")  # type: ignore[misc]
+        desk.clock.pass_s(REFUSED_S)
+    assert desk.actor.refused() == {}
 
 
 def test_an_answer_that_was_lost_is_a_failure(desk: Desk) -> None:

@@ -41,7 +41,7 @@ class Town:
         self._agent = Writer(store)
         self._controllers: list[Controller] = []
 
-    def begin(self, **settings: Any) -> Controller:
+    def begin(self, *, timing: Timing = QUICK, **settings: Any) -> Controller:
         """Start a controller; it is closed after the test."""
         made = Controller(
             ControlSettings(
@@ -50,7 +50,7 @@ class Town:
                 bind=("127.0.0.1", 0),
                 version="0.0.test",
                 lease=PATIENT,
-                timing=QUICK,
+                timing=timing,
                 **settings,
             )
         )

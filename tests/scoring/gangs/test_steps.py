@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from members import NOW_S, gang, pod, record
 
 from scoring.gangs.record import GangPlan, GangState
+from scoring.gangs.recording import UNJUDGED
 from scoring.gangs.rules import GATE, GangRules, Hold, OnShortfall
 from scoring.gangs.steps import Step, Verb, steps
 from scoring.gangs.values import GangPod, Gathered
@@ -160,6 +162,14 @@ def test_members_of_a_partial_gang_are_evicted_only_where_that_is_allowed() -> N
     assert steps(some, kept, RULES, NOW_S + 1e6) == ()
     assert steps(some, kept, release, NOW_S + 599) == ()
     assert verbs(steps(some, kept, release, NOW_S + 600)) == [(Verb.EVICT, "train-0", None)]
+
+
+@pytest.mark.parametrize("lack", sorted(UNJUDGED))
+def test_nobody_is_evicted_from_a_gang_that_could_not_be_judged(lack: str) -> None:
+    """What it lacks is not its own fault, and may be nothing."""
+    some = gang(pod(0, bound="n0"), pod(1, gated=False))
+    kept = record(some, GangState.PARTIAL, lack=lack, partial_s=NOW_S)
+    assert steps(some, kept, GangRules(release_partial=True), NOW_S + 1e6) == ()
 
 
 def observed(of: Gathered, step: Step) -> Gathered:
