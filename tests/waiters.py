@@ -27,6 +27,7 @@ class Waiter:
     priority: int = 0
     created_s: float = 0.0
     woken_at: str = ""
+    version: str = ""
 
     @property
     def uid(self) -> PodUid:

@@ -48,6 +48,10 @@ class RefusedPod(Waiting, Protocol):
         """Its name."""
 
     @property
+    def version(self) -> str:
+        """Its resourceVersion."""
+
+    @property
     def woken_at(self) -> str:
         """The annotation that wakes it, as it stands; empty: there is none."""
 
