@@ -164,6 +164,26 @@ def state(leader: Leader) -> BreakerState:
     return BreakerState.CLOSED if word is None else word.state
 
 
+def taken_over(leader: Leader, lasts_s: float) -> datetime | None:
+    """The end of the word that an earlier leader left, once this one took it over; None: it ended before
+    that.
+    """
+    until = datetime.now(UTC) + timedelta(seconds=lasts_s)
+
+    def over() -> bool:
+        return datetime.now(UTC) >= until
+
+    def known() -> bool:
+        return leader.signs.breakers.pools[BreakerState.OPEN] == 1
+
+    leader.cache.put([paper("Breaker", pool=POOL, state="open", until=until.isoformat())])
+    eventually(lambda: state(leader) is BreakerState.OPEN or over(), "it is read", within_s=60.0)
+    leader.signs.on_fleet(None, cast("Picture", leader.picture), None)
+    leader.signs.lead(TERM)
+    eventually(lambda: known() or over(), "it is taken over", within_s=60.0)
+    return None if over() else until
+
+
 def wake(api: ApiServer, name: str) -> str | None:
     """The annotation of a pod."""
     body = api.get("pods", f"lab/{name}") or {}
@@ -244,12 +264,8 @@ def test_what_an_earlier_leader_opened_closes_when_its_calm_is_over(leader: Lead
     for index in range(4):
         put(leader, f"n{index}", None)
     eventually(lambda: len(leader.fleet.nodes) == 4, "the nodes are read")
-    until = datetime.now(UTC) + timedelta(seconds=3)
-    leader.cache.put([paper("Breaker", pool=POOL, state="open", until=until.isoformat())])
-    eventually(lambda: state(leader) is BreakerState.OPEN, "the word is read")
-    leader.signs.on_fleet(None, cast("Picture", leader.picture), None)
-    leader.signs.lead(TERM)
-    eventually(lambda: leader.signs.breakers.pools[BreakerState.OPEN] == 1, "it is taken over")
-    eventually(lambda: state(leader) is BreakerState.CLOSED, "it is over", within_s=20.0)
+    # A busy machine may need longer than the first words last.
+    until = next(filter(None, (taken_over(leader, lasts_s) for lasts_s in (3.0, 12.0, 48.0))))
+    eventually(lambda: state(leader) is BreakerState.CLOSED, "it is over", within_s=60.0)
     assert datetime.now(UTC) >= until
     assert leader.signs.breakers.trips[BreakerState.OPEN] == 0
