@@ -43,13 +43,11 @@ class Signs:
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`home`: what stands for Surefoot itself, as its Lease. `planned`: the gangs whose members
-        the planning loop wakes. `clock`: monotonic seconds. `wall`: Unix seconds, as the cache has
-        them.
+        the planning loop wakes. `clock`: monotonic seconds. `wall`: Unix seconds, for what the
+        API server is told.
         """
         self._enforces = mode is Mode.ENFORCE
         self._clock = clock
-        self._wall = wall
-        self._ahead_s = 0.0
         self._lock = threading.Lock()
         self._term: int | None = None
         self._picture: Picture | None = None
@@ -108,7 +106,6 @@ class Signs:
         """
         with self._lock:
             self._picture = new
-            self._ahead_s = self._wall() - new.fleet.now_s
             if self._term is None or not self._enforces:
                 return
             if self._fresh:
@@ -124,8 +121,8 @@ class Signs:
             picture, now_s = self._picture, self._clock()
             if picture is None or self._term is None:
                 return
-            self.breakers.tick(picture, self._ahead_s, now_s)
-            self.lessons.tick(picture, self._ahead_s, now_s)
+            self.breakers.tick(picture, now_s)
+            self.lessons.tick(picture, now_s)
             if not self._enforces:
                 return
             if self._fresh:
@@ -140,7 +137,7 @@ class Signs:
         """Take in what nodes failed until now; of all that was learnt, what no Fleet shows yet."""
         with self._lock:
             if self._picture is not None and self._term is not None:
-                self.lessons.tick(self._picture, self._ahead_s, self._clock())
+                self.lessons.tick(self._picture, self._clock())
             return self.lessons.untold
 
     def _forget(self) -> None:
