@@ -12,6 +12,7 @@ from extender.controller.signs.breakers import Breakers
 from extender.controller.signs.conditions import Conditions
 from extender.controller.signs.events import Events, Target
 from extender.controller.signs.lessons import Lessons
+from extender.controller.signs.owners import Owners
 from extender.controller.signs.ports import BreakerSink, CacheWriter, KubeWriter, View
 from extender.controller.signs.taints import Taints
 from extender.controller.signs.wakes import Wakes
@@ -39,11 +40,12 @@ class Signs:
         unknown_nodes: UnknownNodes,
         taint: bool,
         planned: Callable[[], Collection[GangKey]],
+        told: Callable[[], Collection[GangKey]],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`home`: what stands for Surefoot itself, as its Lease. `planned`: the gangs whose members
-        the planning loop wakes. `clock`: monotonic seconds. `wall`: Unix seconds, for what the
+        the planning loop wakes. `told`: those that it tells of. `clock`: monotonic seconds. `wall`: Unix seconds, for what the
         API server is told.
         """
         self._enforces = mode is Mode.ENFORCE
@@ -56,6 +58,7 @@ class Signs:
         self.wakes: Final = Wakes(view, kube, unknown_nodes.admits, planned, wall)
         self.conditions: Final = Conditions(view, kube, self.events, wall)
         self.taints: Final = Taints(view, kube, on=taint)
+        self.owners: Final = Owners(view, self.events, told)
         self.breakers: Final = Breakers(sink, self.events, home, self._leading)
         self.lessons: Final = Lessons(cache, view, self.events, self._leading)
         self.outboxes: Final = (
@@ -129,6 +132,7 @@ class Signs:
                 self._fresh = False
                 self.wakes.fleet_changed(None, picture, None, now_s)
             self.wakes.tick(picture, now_s)
+            self.owners.tick(now_s)
             self.conditions.tick(picture, now_s)
             self.taints.tick(picture, now_s)
             self.events.tick()
@@ -142,7 +146,14 @@ class Signs:
 
     def _forget(self) -> None:
         self._fresh = True
-        for each in (self.wakes, self.conditions, self.taints, self.breakers, self.lessons):
+        for each in (
+            self.wakes,
+            self.owners,
+            self.conditions,
+            self.taints,
+            self.breakers,
+            self.lessons,
+        ):
             each.forget()
 
     def _leading(self) -> int:

@@ -111,6 +111,7 @@ class Stage:
         self.clock = Clock()
         self.cache = Cache()
         self.planned: set[GangKey] = set()
+        self.told: set[GangKey] = set()
 
     def signs(self, *, mode: Mode = Mode.ENFORCE, taint: bool = False) -> Signs:
         """Signs that do not lead yet."""
@@ -124,6 +125,7 @@ class Stage:
             unknown_nodes=UnknownNodes.SINGLE,
             taint=taint,
             planned=lambda: self.planned,
+            told=lambda: self.told,
             clock=self.clock,
             wall=self.clock,
         )

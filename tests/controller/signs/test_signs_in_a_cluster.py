@@ -81,6 +81,7 @@ class Leader:
             unknown_nodes=UnknownNodes.VETO,
             taint=False,
             planned=frozenset,
+            told=frozenset,
         )
         self.picture: Picture | None = None
         self._reader = Reader(store, self.publish, tick_s=0.05, seen_every_s=0.1)
