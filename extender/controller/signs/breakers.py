@@ -29,7 +29,7 @@ _TOLD: Final = {
     ),
     BreakerState.OPEN: (
         "PoolBreakerOpen",
-        "soft causes exclude a large part of pool {} from gangs: look for a common reason",
+        "soft causes keep gangs off much of pool {}, or newly off many nodes: look for a reason",
     ),
     BreakerState.CLOSED: ("PoolBreakerClosed", "pool {} is judged as usual again"),
 }
