@@ -40,7 +40,7 @@ class Signs:
         unknown_nodes: UnknownNodes,
         taint: bool,
         planned: Callable[[], Collection[GangKey]],
-        told: Callable[[], Collection[GangKey]],
+        told: Callable[[], Collection[GangKey]] = frozenset,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
