@@ -2,8 +2,8 @@
 
 Many nodes do not fail within one minute. Where they seem to, the network or the cache did, and the
 pool is frozen: its nodes keep their last verdicts for a while (`health.staleness`). And where soft
-causes exclude a large part of a pool, a rule is likelier at fault than the GPUs, so the breaker
-opens: what still works may be used (`verdict`).
+causes exclude a large part of a pool, or GPUs of many nodes within an hour, a rule is likelier at
+fault than the GPUs, so the breaker opens: what still works may be used (`verdict`).
 
 A function of the picture and of what was said before. No order of nodes matters.
 """
@@ -45,8 +45,16 @@ class Tally:
     """What was counted: another object is counted anew."""
     gpus: int
     """Those that are not NEW."""
+    usable: int
+    """The set of those that gangs do not refuse for any cause."""
     excluded: int
-    """Those of them that gangs refuse for soft causes alone."""
+    """The set of those that gangs refuse for soft causes alone."""
+
+    def newly(self, before: Tally | None) -> bool:
+        """Whether a GPU is excluded that was usable before. Of a node that was not counted before
+        nobody knows since when its GPUs are.
+        """
+        return before is not None and bool(self.excluded & before.usable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +64,8 @@ class Memory:
     frozen_until_s: Mapping[str, float] = field(default_factory=dict)
     open_until_s: Mapping[str, float] = field(default_factory=dict)
     tallies: Mapping[NodeName, Tally] = field(default_factory=dict)
+    newly_s: Mapping[NodeName, float] = field(default_factory=dict)
+    """When GPUs of each node were excluded last. What was under an earlier leader is not known."""
 
 
 @dataclass(slots=True)
@@ -67,6 +77,8 @@ class _Pool:
     """Whether the freeze that stands keeps some node fresh that would be stale."""
     gpus: int = 0
     excluded: int = 0
+    newly: int = 0
+    """Nodes of which GPUs were excluded within `rate_within_s`."""
 
 
 def look(picture: Picture, before: Memory | None) -> tuple[Mapping[str, Breaker], Memory]:
@@ -77,7 +89,7 @@ def look(picture: Picture, before: Memory | None) -> tuple[Mapping[str, Breaker]
     """
     fleet, rules, now_s = picture.fleet, picture.policy.breaker, picture.fleet.now_s
     memory = _taken_over(fleet) if before is None else before
-    pools, tallies = _pools(picture, memory)
+    pools, tallies, newly_s = _pools(picture, memory)
     words: dict[str, Breaker] = {}
     frozen: dict[str, float] = {}
     opened: dict[str, float] = {}
@@ -100,7 +112,7 @@ def look(picture: Picture, before: Memory | None) -> tuple[Mapping[str, Breaker]
             frozen[name] = frozen_until_s
             words[name] = Breaker(pool=name, state=BreakerState.FROZEN, until_s=frozen_until_s)
     return MappingProxyType(words), Memory(
-        frozen_until_s=frozen, open_until_s=opened, tallies=tallies
+        frozen_until_s=frozen, open_until_s=opened, tallies=tallies, newly_s=newly_s
     )
 
 
@@ -129,23 +141,30 @@ def _taken_over(fleet: Fleet) -> Memory:
     return Memory(frozen_until_s=frozen, open_until_s=ends_s(BreakerState.OPEN))
 
 
-def _pools(picture: Picture, memory: Memory) -> tuple[dict[str, _Pool], dict[NodeName, Tally]]:
+def _pools(
+    picture: Picture, memory: Memory
+) -> tuple[dict[str, _Pool], dict[NodeName, Tally], dict[NodeName, float]]:
     fleet, policy = picture.fleet, picture.policy
     stale_after_s, within_s = policy.stale_after_s, policy.breaker.silent_within_s
     pools: dict[str, _Pool] = {}
     tallies: dict[NodeName, Tally] = {}
+    newly_s: dict[NodeName, float] = {}
     for name, candidate in picture.candidates.items():
         label = candidate.node.labels.get(policy.pool_label, "")
         if not label or (fleet.cluster and name not in fleet.cluster):
             continue  # a document of a node that is no more
         pool = pools.setdefault(label, _Pool())
-        tally = memory.tallies.get(name)
+        before = tally = memory.tallies.get(name)
         if tally is None or tally.candidate is not candidate:
             tally = _tally(candidate, policy)
+        at_s = fleet.now_s if tally.newly(before) else memory.newly_s.get(name)
+        if at_s is not None and fleet.now_s < at_s + policy.breaker.rate_within_s:
+            newly_s[name] = at_s
+            pool.newly += 1
         tallies[name] = tally
         pool.nodes += 1
         pool.gpus += tally.gpus
-        pool.excluded += tally.excluded
+        pool.excluded += tally.excluded.bit_count()
         seen_s = fleet.seen_s.get(name)
         stale_s = -1.0 if seen_s is None else fleet.now_s - seen_s - stale_after_s
         if stale_s < 0.0:
@@ -153,13 +172,13 @@ def _pools(picture: Picture, memory: Memory) -> tuple[dict[str, _Pool], dict[Nod
         pool.fell_silent += stale_s < within_s
         began_s = memory.frozen_until_s.get(label, 0.0) - FREEZE_MAX_S
         pool.kept = pool.kept or fleet.now_s - stale_s > began_s
-    return pools, tallies
+    return pools, tallies, newly_s
 
 
 def _tally(candidate: Candidate, policy: Policy) -> Tally:
     """Silence is the freeze's concern, an operator's word nobody else's: causes alone count."""
     accepted = acceptable(_GANG, policy, breaker_open=False)
-    gpus = excluded = 0
+    gpus = usable = excluded = 0
     for position, causes in enumerate(candidate.causes):
         states = 0
         for cause in causes:
@@ -169,8 +188,11 @@ def _tally(candidate: Candidate, policy: Policy) -> Tally:
         gpus += 1
         told = (candidate.allowed | candidate.denied) >> position & 1
         refused = states & ~Health.HEALTHY.bit & ~accepted
-        excluded += bool(refused) and not refused & ~_SOFT and not told
-    return Tally(candidate=candidate, gpus=gpus, excluded=excluded)
+        if not refused:
+            usable |= 1 << position
+        elif not refused & ~_SOFT and not told:
+            excluded |= 1 << position
+    return Tally(candidate=candidate, gpus=gpus, usable=usable, excluded=excluded)
 
 
 def _freezes(pool: _Pool, policy: Policy) -> bool:
@@ -187,7 +209,9 @@ def _open_until_s(pool: _Pool, until_s: float | None, now_s: float, policy: Poli
     if until_s is not None and until_s <= now_s:
         until_s = None
     ratio = rules.open_ratio if until_s is None else rules.close_ratio
-    if pool.excluded <= max(rules.open_gpus, ratio * pool.gpus):
+    much = pool.excluded > max(rules.open_gpus, ratio * pool.gpus)
+    fast = pool.newly > max(rules.rate_nodes, rules.rate_ratio * pool.nodes)
+    if not (much or fast):
         return until_s
     if until_s is None or until_s - now_s < rules.close_after_s:
         return now_s + RENEWED_WITH * rules.close_after_s

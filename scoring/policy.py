@@ -110,6 +110,18 @@ class BreakerPolicy:
     open_gpus: int = _set(
         3, "So many such GPUs never open it.", "GKE on-prem: 3 nodes or 10 %, the larger"
     )
+    rate_ratio: float = _set(
+        0.1,
+        "The part of a pool's nodes above which those of which gangs newly refuse GPUs for soft causes open the breaker, and keep it open.",
+        "GKE on-prem: 10 % an hour",
+        high=1,
+    )
+    rate_nodes: int = _set(
+        3, "So many such nodes never open it.", "GKE on-prem: 3 nodes or 10 %, the larger"
+    )
+    rate_within_s: float = _set(
+        3_600.0, "For so long GPUs are newly refused.", "GKE on-prem: 1 h", low=60
+    )
     close_ratio: float = _set(
         0.15, "An open breaker closes once their part is no larger than this ...", "ours", high=1
     )

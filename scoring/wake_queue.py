@@ -67,6 +67,15 @@ def called(queue: Queue, pods: Mapping[PodUid, bool], now_s: float) -> Queue:
     return replace(queue, calls=calls)
 
 
+def unheard(queue: Queue, pods: Iterable[PodUid], now_s: float) -> Queue:
+    """`queue` as if these pods had not been touched yet: their touch changed nothing."""
+    calls, woken_s = dict(queue.calls), dict(queue.woken_s)
+    for uid in pods:
+        woken_s.pop(uid, None)
+        calls[uid] = Call(due_s=now_s, again=uid in calls)
+    return replace(queue, calls=calls, woken_s=woken_s)
+
+
 def due(
     queue: Queue, pods: Iterable[W], now_s: float, blocked: Collection[PodUid] = ()
 ) -> tuple[tuple[W, ...], Queue]:

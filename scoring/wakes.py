@@ -8,18 +8,15 @@ for anything else, or that the change does not help, are nobody's to touch.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from scoring.candidate import Candidate
 from scoring.model import GangKey, Need, NodeName, PodUid, ResourceKind, WorkClass
 from scoring.picture import Picture
 from scoring.planning.selection import Selection
 from scoring.policy import Policy
-from scoring.reasons import Reason
+from scoring.refusals import foremost
 from scoring.verdict import judge
-
-_TEXTS: Final = tuple(reason.text for reason in Reason)
 
 Strangers = frozenset[WorkClass]
 """The kinds of pods that may use nodes without a document."""
@@ -60,15 +57,9 @@ class Waiting(Protocol):
 W = TypeVar("W", bound=Waiting)
 
 
-@lru_cache(maxsize=4096)
-def refused_by_us(message: str) -> bool:
-    """Whether some node was refused for a reason of Surefoot's."""
-    return any(text in message for text in _TEXTS)
-
-
 def touchable(pods: Iterable[W], planned: Collection[GangKey]) -> list[W]:
     """The pods that wait for health. Members of `planned` gangs wait for a plan instead."""
-    return [pod for pod in pods if pod.gang not in planned and refused_by_us(pod.message)]
+    return [pod for pod in pods if pod.gang not in planned and foremost(pod.message)]
 
 
 def before_change(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scoring.gangs.values import Owner
 from scoring.model import GangKey, Need, PodUid, WorkClass
 from scoring.planning.selection import ANYWHERE, Selection
 from scoring.reasons import Reason
@@ -24,9 +25,11 @@ class Waiter:
     selection: Selection = ANYWHERE
     message: str = RESET
     gang: GangKey | None = None
+    owner: Owner | None = None
     priority: int = 0
     created_s: float = 0.0
     woken_at: str = ""
+    version: str = ""
 
     @property
     def uid(self) -> PodUid:

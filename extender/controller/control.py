@@ -117,6 +117,7 @@ class Controller:
             unknown_nodes=settings.unknown_nodes,
             taint=settings.taint,
             planned=self._planned,
+            told=self._told,
         )
         self._actor = Actor(self._leads, self.view.fold)
         self._planning = Planning(
@@ -242,6 +243,10 @@ class Controller:
     def _planned(self) -> Collection[GangKey]:
         """Those whose members nobody else wakes, as pods name them."""
         return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold is Hold.REQUIRE}
+
+    def _told(self) -> Collection[GangKey]:
+        """Those of which the planning loop tells, as pods name them."""
+        return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold is not Hold.OFF}
 
     def _turned(self) -> None:
         self.view.changes.note(pods=True)

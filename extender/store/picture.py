@@ -37,7 +37,7 @@ from scoring.policy import REJECTION_KEPT_S
 
 Ending = TypeVar("Ending", Override, Breaker)
 Changed = frozenset[NodeName] | None
-"""The nodes whose verdicts may differ; None: any."""
+"""The nodes whose verdicts may differ; None: the cache was read anew, and any may."""
 
 _TIMED: Final = frozenset({Kind.OVERRIDE, Kind.BREAKER, Kind.REJECTION})
 """Kinds whose documents end by time alone."""
@@ -95,7 +95,7 @@ class Picture:
         )
         self._refresh(frozenset(Kind))
 
-    def apply(self, changes: Iterable[Change]) -> Changed:
+    def apply(self, changes: Iterable[Change]) -> frozenset[NodeName]:
         """Take changed documents in, and tell which nodes' verdicts may differ.
 
         A gang's document or plan changes no node by itself: whoever judges gangs reads them in the
@@ -116,10 +116,12 @@ class Picture:
             elif change.kind is Kind.OVERRIDE:
                 targets.add(key)
         self._refresh(touched)
-        # Which pool a node belongs to is the policy's word: a breaker may concern any.
-        return None if Kind.BREAKER in touched else frozenset(nodes | self._aimed_at(targets))
+        if Kind.BREAKER in touched:
+            # Which pool a node belongs to is the policy's word: a breaker may concern any that is known.
+            nodes.update(self._nodes)
+        return frozenset(nodes | self._aimed_at(targets))
 
-    def expire(self, unix_s: float) -> Changed:
+    def expire(self, unix_s: float) -> frozenset[NodeName]:
         """Drop overrides, breakers and rejections that are over, and tell which nodes' verdicts may
         differ.
         """

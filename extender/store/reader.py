@@ -29,9 +29,10 @@ from extender.store.timeline import Timeline
 from scoring.model import Fleet
 
 Publish = Callable[[Fleet, Changed], None]
-"""Called on the reader's thread with each new Fleet, and the nodes whose documents, allocations or
-overrides changed (None: any may have, empty: none). Nodes whose telemetry grew old, or is fresh
-again, are not among them: they follow from `now_s` and `seen_s`."""
+"""Called on the reader's thread with each new Fleet, and the nodes whose documents, allocations,
+overrides or breakers changed (None: the cache was read anew, and any may have; empty: none). Nodes
+whose telemetry grew old, or is fresh again, are not among them: they follow from `now_s` and
+`seen_s`."""
 
 TICK_S: Final = 1.0
 SEEN_EVERY_S: Final = 5.0

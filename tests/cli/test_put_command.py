@@ -263,8 +263,11 @@ def test_a_hold_outlives_its_cache(cache: Cache, tmp_path: Path) -> None:
         surefoot = Surefoot(f"redis://127.0.0.1:{cache.port}/0")
         holding = surefoot.process("put", str(file), "--hold", code=faster)
         assert holding.stderr is not None
+        assert holding.stdout is not None
         try:
-            eventually(lambda: client.hexists(keys.SEEN.name, "a"), "the documents")
+            # Not before it holds them: a cache that dies while they are put is an end, not a pause.
+            told = [holding.stdout.readline() for _ in range(3)]
+            assert told[-1].startswith("stamping 1 node")
             cache.kill()
             assert "trying again" in holding.stderr.readline()
             cache.start()

@@ -19,8 +19,11 @@ from papers import node_paper, paper
 from redis import Redis
 from replicas import samples
 from servers import Cache, eventually
+from waiters import RESET
 
 from extender.controller.control import Controller, ControlSettings
+from extender.controller.planning import witness
+from extender.controller.signs import owners
 from extender.kube.lease import LeaseSettings
 from extender.kube.status import Timing
 from extender.listening import BindError
@@ -219,6 +222,37 @@ def _seen(controller: Controller) -> float:
     values = samples(page(controller.address, "/metrics")[1])
     pending = values["surefoot_mirror_pending"]
     return values['surefoot_mirror_documents{kind="Allocation"}'] if not pending else -1.0
+
+
+def test_owners_of_refused_pods_are_told_unless_their_gang_is_planned(
+    api: ApiServer, begin: Begin, store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a planned gang the planning loop says why it waits."""
+    monkeypatch.setattr(owners, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(owners, "TICK_S", 0.1)
+    monkeypatch.setattr(witness, "GATHERS_S", 0.0)
+    for job in ("ranks", "tune"):
+        body = pod(f"{job}-0", 2, node=None, phase="Pending")
+        body["metadata"]["ownerReferences"] = [
+            {"kind": "Job", "name": job, "uid": f"uid-job-{job}", "controller": True}
+        ]
+        if job == "ranks":
+            body["metadata"]["labels"] = {"surefoot.dev/gang": job, "surefoot.dev/gang-size": "2"}
+        refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        body["status"]["conditions"] = [{**refused, "message": RESET}]
+        api.set("pods", body)
+    begin(store)
+
+    def heard() -> set[str]:
+        events = [write.json for write in list(api.writes) if write.route.kind == "events"]
+        return {
+            f"{each['involvedObject']['name']} {each['reason']}"
+            for each in events
+            if each["involvedObject"]["kind"] == "Job"
+        }
+
+    eventually(lambda: len(heard()) == 2, "both are told", within_s=20.0)
+    assert heard() == {"tune ResetRequired", "ranks GangMembersMissing"}
 
 
 def test_its_figures_are_there(api: ApiServer, begin: Begin, store: StoreSettings) -> None:

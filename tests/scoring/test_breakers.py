@@ -42,6 +42,19 @@ def excluded(gpus: int, state: Health = Health.SUSPECT, *, now_s: float = NOW_S)
     return seen(fleet_of(*nodes, now_s=now_s))
 
 
+def one_by_one(nodes: int, every_s: float, *, of: int = 10) -> list[BreakerState]:
+    """What is said while one GPU each of so many nodes is excluded, one after another."""
+    said, memory = [], None
+    for bad in range(nodes + 1):
+        pool = [
+            of_state(name, *([Health.SUSPECT] if at < bad else []))
+            for at, name in enumerate(names(of))
+        ]
+        words, memory = breakers.look(seen(fleet_of(*pool, now_s=NOW_S + every_s * bad)), memory)
+        said += states(words).values()
+    return said
+
+
 def states(words: Mapping[str, Breaker]) -> dict[str, BreakerState]:
     """The state of each pool that is not closed."""
     return {pool: word.state for pool, word in words.items()}
@@ -168,6 +181,30 @@ class TestOpen:
         assert not breakers.look(seen(fleet_of(*one)), None)[0]
         one = [of_state("n0", *[Health.SUSPECT] * 4)]
         assert breakers.look(seen(fleet_of(*one)), None)[0]
+
+    @pytest.mark.parametrize(("nodes", "opens"), [(3, False), (4, True)], ids=["three", "more"])
+    def test_gpus_of_many_nodes_within_an_hour_open(self, nodes: int, opens: bool) -> None:
+        """One GPU each is far from the budget, and still a pattern."""
+        assert (BreakerState.OPEN in one_by_one(nodes, 600.0)) is opens
+
+    def test_slower_than_that_they_do_not(self) -> None:
+        """Some nodes a day are how GPUs age."""
+        assert one_by_one(10, 1_200.0) == []
+
+    def test_a_pool_that_is_large_may_lose_a_tenth_of_its_nodes(self) -> None:
+        """At the ratio nothing happens."""
+        assert one_by_one(5, 60.0, of=50) == []
+        assert one_by_one(6, 60.0, of=50) == [BreakerState.OPEN]
+
+    def test_gpus_that_come_back_from_repair_are_not_newly_excluded(self) -> None:
+        """Nobody could use them before; nor could they in an hour of which nobody knows."""
+        _, memory = breakers.look(excluded(0, Health.FAILED), None)
+        for state in (Health.FAILED, Health.PROBATION):
+            nodes = [of_state(name, state) for name in names(10)]
+            words, memory = breakers.look(seen(fleet_of(*nodes)), memory)
+            assert not words
+        nodes = [of_state(name, Health.SUSPECT) for name in names(10)]
+        assert not breakers.look(seen(fleet_of(*nodes)), None)[0]
 
     def test_it_closes_after_an_hour_of_calm(self) -> None:
         """Between the two ratios it stays, below both it closes one hour later, and not before."""

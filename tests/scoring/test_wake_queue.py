@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from waiters import Waiter
 
 from scoring import wake_queue
 from scoring.model import NodeName, PodUid
-from scoring.wake_queue import EMPTY, PAUSE_S, RATE_HZ, SETTLE_S, Queue, called, due
+from scoring.wake_queue import EMPTY, PAUSE_S, RATE_HZ, SETTLE_S, Queue, called, due, unheard
 
 PODS = [Waiter(name=f"p{at}") for at in range(3)]
 STEP_S = 0.1
@@ -69,6 +70,14 @@ class TestQueue:
         queue = called(EMPTY, calls(PODS[0]), 0.0)
         queue = called(queue, calls(PODS[0]), SETTLE_S - 0.01)
         assert len(run(queue, PODS, SETTLE_S, 60.0)[0]["p0"]) == 2
+
+    def test_a_touch_that_changed_nothing_is_made_again_at_once(self) -> None:
+        """And the one that was to follow it follows."""
+        queue = called(EMPTY, calls(PODS[0], again=True) | calls(PODS[1]), 100.0)
+        _, queue = due(queue, PODS, 101.0)
+        queue = unheard(queue, [pod.uid for pod in PODS[:2]], 101.0)
+        touched, _ = run(queue, PODS, 101.0, 125.0)
+        assert touched == {"p0": [101.0, pytest.approx(111.0, abs=0.2)], "p1": [101.0]}
 
     def test_what_another_leader_touched_is_left_for_its_time(self) -> None:
         """The annotation says so; the call stays until then."""

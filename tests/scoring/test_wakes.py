@@ -30,7 +30,6 @@ from scoring.model import (
 from scoring.picture import Picture, picture
 from scoring.planning.selection import Selection
 from scoring.policy import DEFAULT
-from scoring.reasons import Reason
 from scoring.verdict import judge
 
 BAD, WELL = of_state("n0", Health.RESET_REQUIRED), of_state("n0")
@@ -142,19 +141,6 @@ def _within_cluster(found: Picture) -> Picture:
 
 class TestTouchable:
     """Whose message speaks of Surefoot."""
-
-    @pytest.mark.parametrize("reason", list(Reason))
-    def test_every_reason_is_known(self, reason: Reason) -> None:
-        """Each text that kube-scheduler repeats is recognised."""
-        assert wakes.refused_by_us(f"0/1 nodes are available: 1 {reason.text}.")
-
-    @pytest.mark.parametrize(
-        "message",
-        ["", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "no nodes available"],
-    )
-    def test_pods_that_wait_for_anything_else_are_left_alone(self, message: str) -> None:
-        """Counts, selectors and cordons are kube-scheduler's own, and it knows when they change."""
-        assert not wakes.refused_by_us(message)
 
     def test_members_of_planned_gangs_are_left_to_the_planner(self) -> None:
         """They wait for a plan; members of other gangs are as any pod."""

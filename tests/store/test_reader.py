@@ -77,7 +77,8 @@ def test_a_change_names_its_nodes(writer: Writer, watch: Begin, store: StoreSett
     assert changed_by(override("node/c")) == {"c"}
     assert changed_by(override("gpu/GPU-a-1")) == {"a"}
     assert changed_by(other("Gang", key="x/y", convention="lws")) == set()
-    assert changed_by(other("Breaker", pool="h100", state="open")) is None
+    assert changed_by(other("Breaker", pool="h100", state="open")) == {"a", "b", "c"}
+    assert changed_by(gone=(Kind.BREAKER, "h100")) == {"a", "b", "c"}
     assert changed_by(gone=(Kind.ALLOCATION, "pod-1/nvidia.com/gpu")) == {"c"}
     assert changed_by(gone=(Kind.NODE, "a")) == {"a"}
     assert seen.shows("b", "c")

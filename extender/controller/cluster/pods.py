@@ -151,6 +151,7 @@ class PodReader:
             selection=self._share(selection(spec)),
             message=self._share(_message(status)),
             gang=ask.gang.key if ask.gang else None,
+            owner=self._share(_owner(metadata)),
             priority=spec.priority or 0,
             created_s=_created_s(metadata),
             woken_at=(metadata.annotations or {}).get(WAKE) or "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from extender.controller.cluster.refusals import FailedPod
-from scoring.gangs.values import GangPod
+from scoring.gangs.values import GangPod, Owner
 from scoring.model import Allocation, GangKey, Need, NodeName, PodUid
 from scoring.planning.selection import Selection
 from scoring.planning.values import Amounts, Claim, HostPort
@@ -35,6 +35,8 @@ class RefusedPod:
     message: str
     """Of kube-scheduler."""
     gang: GangKey | None
+    owner: Owner | None
+    """Its controller."""
     priority: int
     created_s: float
     """Unix time."""

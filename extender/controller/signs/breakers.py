@@ -29,7 +29,7 @@ _TOLD: Final = {
     ),
     BreakerState.OPEN: (
         "PoolBreakerOpen",
-        "soft causes exclude a large part of pool {} from gangs: look for a common reason",
+        "soft causes keep gangs off much of pool {}, or newly off many nodes: look for a reason",
     ),
     BreakerState.CLOSED: ("PoolBreakerClosed", "pool {} is judged as usual again"),
 }
@@ -63,8 +63,8 @@ class Breakers:
         self._words: dict[str, Breaker] = {}
         self._next_s = 0.0
 
-    def tick(self, picture: Picture, ahead_s: float, now_s: float) -> None:
-        """Look at the pools. `ahead_s`: of the fleet's time line to Unix time."""
+    def tick(self, picture: Picture, now_s: float) -> None:
+        """Look at the pools."""
         if now_s < self._next_s:
             return
         self._next_s = now_s + TICK_S
@@ -77,7 +77,7 @@ class Breakers:
             {
                 pool: word
                 if word.until_s is None
-                else replace(word, until_s=word.until_s + ahead_s)
+                else replace(word, until_s=word.until_s - picture.fleet.ahead_s)
                 for pool, word in words.items()
             },
             self._term(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -37,6 +38,9 @@ class Write:
     """One condition on its way."""
 
     node: NodeName
+    uid: str
+    version: str
+    """Those of the node as it was looked at."""
     wanted: NodeCondition
     turned: bool
     """Whether its status changes."""
@@ -51,6 +55,10 @@ class Conditions:
         self.outbox: Final = Outbox[Write]("conditions", self._patch)
         self.counts: dict[Status, int] = {}
         """How many nodes have a condition of each status."""
+        self.vain = 0
+        """Writes to nodes that were gone, or not any more what they had been looked at as."""
+        self._missed: deque[Write] = deque()
+        """Those writes, until the next tick."""
         self._view = view
         self._kube = kube
         self._events = events
@@ -69,6 +77,8 @@ class Conditions:
         self._swept: dict[NodeName, None] = {}
         self._sweep_s = 0.0
         self._written: dict[NodeName, tuple[NodeCondition, float]] = {}
+        self._outdated: dict[NodeName, str] = {}
+        """Versions of nodes that are not the latest, though the view may show them still."""
         self.outbox.clear()
 
     def fleet_changed(self, changed: Collection[NodeName] | None) -> None:
@@ -81,6 +91,7 @@ class Conditions:
     def tick(self, picture: Picture, now_s: float) -> None:
         """Write what is due, as many as the pace allows."""
         marks = self._view.marks()
+        self._look_again(marks)
         if now_s >= self._sweep_s:
             self._sweep_s = now_s + SWEEP_S
             self._swept.update(dict.fromkeys(sorted(marks)))
@@ -115,9 +126,20 @@ class Conditions:
                 return None
             wanted = UNREPORTED
         if there is None or there.status is not wanted.status:
-            return Write(node=name, wanted=wanted, turned=True)
+            return _write(name, mark, wanted, turned=True)
         stands = there == wanted or (there.reason == wanted.reason and now_s < ours_s + RETOLD_S)
-        return None if stands else Write(node=name, wanted=wanted, turned=False)
+        return None if stands else _write(name, mark, wanted, turned=False)
+
+    def _look_again(self, marks: Mapping[NodeName, NodeMark]) -> None:
+        """Look at those soon whose write was in vain, as soon as the view knows better."""
+        for _ in range(len(self._missed)):
+            write = self._missed.popleft()
+            self._outdated[write.node] = write.version
+        for name, version in list(self._outdated.items()):
+            if name not in marks or marks[name].version != version:
+                del self._outdated[name]
+                self._written.pop(name, None)
+                self._urgent[name] = None
 
     def _tell(self, write: Write, mark: NodeMark) -> None:
         """An event where the status turns; the first word on a node that is well is no news."""
@@ -141,9 +163,24 @@ class Conditions:
             "lastHeartbeatTime": now,
             **({"lastTransitionTime": now} if write.turned else {}),
         }
-        body = msgspec.json.encode({"status": {"conditions": [told]}})
+        body = {
+            # Nodes change seldom enough to name the version: kubelets report every five minutes if
+            # nothing turns, and their heartbeats are Leases.
+            "metadata": {"uid": write.uid, "resourceVersion": write.version},
+            "status": {"conditions": [told]},
+        }
         try:
-            self._kube.patch(f"{paths.node(write.node)}/status", body, kind=PatchKind.STRATEGIC)
+            self._kube.patch(
+                f"{paths.node(write.node)}/status",
+                msgspec.json.encode(body),
+                kind=PatchKind.STRATEGIC,
+            )
         except RefusedError as error:
-            if error.status != 404:
+            if error.status not in paths.GONE:
                 raise
+            self.vain += 1
+            self._missed.append(write)
+
+
+def _write(node: NodeName, mark: NodeMark, wanted: NodeCondition, *, turned: bool) -> Write:
+    return Write(node=node, uid=mark.uid, version=mark.version, wanted=wanted, turned=turned)

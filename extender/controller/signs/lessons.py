@@ -48,8 +48,8 @@ class Lessons:
         self.outbox.clear()
         self._untold.clear()
 
-    def tick(self, picture: Picture, ahead_s: float, now_s: float) -> None:
-        """Learn from what failed since. `ahead_s`: of the fleet's time line to Unix time."""
+    def tick(self, picture: Picture, now_s: float) -> None:
+        """Learn from what failed since."""
         if now_s >= self._again_s:
             self._again_s = now_s + AGAIN_S
             for lost in self.outbox.take_lost():
@@ -57,7 +57,7 @@ class Lessons:
         fleet = picture.fleet
         self._untold = deque(learning.untold(self._untold, fleet), maxlen=MOST)
         for pod in self._view.take_failed():
-            found = learning.learnt(pod, fleet, fleet.now_s + ahead_s, picture.policy)
+            found = learning.learnt(pod, fleet, fleet.now_s - fleet.ahead_s, picture.policy)
             if found is None:
                 self.known += 1
                 continue

@@ -9,6 +9,7 @@ from extender.kube.writing import PatchKind
 from scoring.conditions import NodeCondition
 from scoring.learning import FailedPod
 from scoring.model import Breaker, NodeName, Rejection, Taint
+from scoring.refusals import Owned
 from scoring.wakes import Waiting
 
 
@@ -36,16 +37,12 @@ class BreakerSink(Protocol):
         """Want these words on pools, and no others, as the leader of `term`; ends are Unix time."""
 
 
-class RefusedPod(Waiting, Protocol):
+class RefusedPod(Waiting, Owned, Protocol):
     """A pod that waits, and where it is found."""
 
     @property
-    def namespace(self) -> str:
-        """Its namespace."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
+    def version(self) -> str:
+        """Its resourceVersion."""
 
     @property
     def woken_at(self) -> str:

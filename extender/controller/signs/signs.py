@@ -12,6 +12,7 @@ from extender.controller.signs.breakers import Breakers
 from extender.controller.signs.conditions import Conditions
 from extender.controller.signs.events import Events, Target
 from extender.controller.signs.lessons import Lessons
+from extender.controller.signs.owners import Owners
 from extender.controller.signs.ports import BreakerSink, CacheWriter, KubeWriter, View
 from extender.controller.signs.taints import Taints
 from extender.controller.signs.wakes import Wakes
@@ -39,17 +40,16 @@ class Signs:
         unknown_nodes: UnknownNodes,
         taint: bool,
         planned: Callable[[], Collection[GangKey]],
+        told: Callable[[], Collection[GangKey]] = frozenset,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`home`: what stands for Surefoot itself, as its Lease. `planned`: the gangs whose members
-        the planning loop wakes. `clock`: monotonic seconds. `wall`: Unix seconds, as the cache has
-        them.
+        the planning loop wakes. `told`: those that it tells of. `clock`: monotonic seconds. `wall`: Unix seconds, for what the
+        API server is told.
         """
         self._enforces = mode is Mode.ENFORCE
         self._clock = clock
-        self._wall = wall
-        self._ahead_s = 0.0
         self._lock = threading.Lock()
         self._term: int | None = None
         self._picture: Picture | None = None
@@ -58,6 +58,7 @@ class Signs:
         self.wakes: Final = Wakes(view, kube, unknown_nodes.admits, planned, wall)
         self.conditions: Final = Conditions(view, kube, self.events, wall)
         self.taints: Final = Taints(view, kube, on=taint)
+        self.owners: Final = Owners(view, self.events, told)
         self.breakers: Final = Breakers(sink, self.events, home, self._leading)
         self.lessons: Final = Lessons(cache, view, self.events, self._leading)
         self.outboxes: Final = (
@@ -108,7 +109,6 @@ class Signs:
         """
         with self._lock:
             self._picture = new
-            self._ahead_s = self._wall() - new.fleet.now_s
             if self._term is None or not self._enforces:
                 return
             if self._fresh:
@@ -124,14 +124,15 @@ class Signs:
             picture, now_s = self._picture, self._clock()
             if picture is None or self._term is None:
                 return
-            self.breakers.tick(picture, self._ahead_s, now_s)
-            self.lessons.tick(picture, self._ahead_s, now_s)
+            self.breakers.tick(picture, now_s)
+            self.lessons.tick(picture, now_s)
             if not self._enforces:
                 return
             if self._fresh:
                 self._fresh = False
                 self.wakes.fleet_changed(None, picture, None, now_s)
             self.wakes.tick(picture, now_s)
+            self.owners.tick(now_s)
             self.conditions.tick(picture, now_s)
             self.taints.tick(picture, now_s)
             self.events.tick()
@@ -140,12 +141,19 @@ class Signs:
         """Take in what nodes failed until now; of all that was learnt, what no Fleet shows yet."""
         with self._lock:
             if self._picture is not None and self._term is not None:
-                self.lessons.tick(self._picture, self._ahead_s, self._clock())
+                self.lessons.tick(self._picture, self._clock())
             return self.lessons.untold
 
     def _forget(self) -> None:
         self._fresh = True
-        for each in (self.wakes, self.conditions, self.taints, self.breakers, self.lessons):
+        for each in (
+            self.wakes,
+            self.owners,
+            self.conditions,
+            self.taints,
+            self.breakers,
+            self.lessons,
+        ):
             each.forget()
 
     def _leading(self) -> int:

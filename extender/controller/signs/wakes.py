@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
@@ -37,13 +38,15 @@ class Wakes:
         """`planned`: gangs whose members whoever plans them wakes."""
         self.outbox: Final = Outbox[RefusedPod]("wakes", self._touch)
         self.vain = 0
-        """Pods that were gone, or no longer waited, when they were to be touched."""
+        """Touches of pods that were gone, or not any more what they had been looked at as."""
         self._view = view
         self._kube = kube
         self._strangers = strangers
         self._planned = planned
         self._wall = wall
         self._again_s = 0.0
+        self._missed: deque[RefusedPod] = deque()
+        """Those pods, until the next tick."""
         self.forget()
 
     @property
@@ -56,6 +59,8 @@ class Wakes:
         self._queue = wake_queue.EMPTY
         self._recent: Recent = {}
         self._known: dict[PodUid, str] = {}
+        self._outdated: dict[PodUid, str] = {}
+        """Versions of pods that are not the latest, though the view may show them still."""
         self.outbox.clear()
 
     def fleet_changed(
@@ -87,8 +92,13 @@ class Wakes:
             self._call({pod.uid: False for pod in self.outbox.take_lost()}, now_s)
         pods = wakes.touchable(self._view.refused(), self._planned())
         self._late(picture, pods, now_s)
+        self._look_again(pods, now_s)
         calls = self._queue.calls
-        blocked = {pod.uid for pod in pods if pod.uid in calls and self._touched_lately(pod)}
+        blocked = {
+            pod.uid
+            for pod in pods
+            if pod.uid in calls and (pod.uid in self._outdated or self._touched_lately(pod))
+        }
         chosen, self._queue = wake_queue.due(self._queue, pods, now_s, blocked)
         for pod in chosen:
             self.outbox.put(pod)
@@ -102,6 +112,16 @@ class Wakes:
             before = {name: then for name, (_, then) in self._recent.items()}
             self._call(wakes.helped(before, picture, news, self._strangers), now_s)
 
+    def _look_again(self, pods: list[RefusedPod], now_s: float) -> None:
+        """Call those again whose touch was in vain; they are touched when the view knows better."""
+        missed = [self._missed.popleft() for _ in range(len(self._missed))]
+        if missed:
+            self._queue = wake_queue.unheard(self._queue, [pod.uid for pod in missed], now_s)
+            self._outdated.update((pod.uid, pod.version) for pod in missed)
+        if self._outdated:
+            seen = {pod.uid: pod.version for pod in pods}
+            self._outdated = dict(self._outdated.items() & seen.items())
+
     def _touched_lately(self, pod: RefusedPod) -> bool:
         """Perhaps by an earlier leader. A time ahead of us is another clock's, and says nothing."""
         at_s = paths.unix_s(pod.woken_at)
@@ -114,7 +134,9 @@ class Wakes:
     def _touch(self, pod: RefusedPod) -> None:
         body = {
             "metadata": {
-                "uid": pod.uid,  # a pod of the same name that came later is another
+                # Another pod of that name, or one that somebody touched, is not what was looked at.
+                "uid": pod.uid,
+                "resourceVersion": pod.version,
                 "annotations": {WAKE: paths.rfc3339(self._wall())},
             }
         }
@@ -125,3 +147,4 @@ class Wakes:
             if error.status not in paths.GONE:
                 raise
             self.vain += 1
+            self._missed.append(pod)

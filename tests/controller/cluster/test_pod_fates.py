@@ -62,6 +62,8 @@ def test_a_pod_that_was_refused() -> None:
     assert found.message == "0/3 nodes are available: 3 GPU unhealthy."
     assert (found.priority, found.created_s) == (4, CREATED_S)
     assert found.woken_at == "2026-11-29T10:06:00Z"
+    assert found.owner is not None
+    assert (found.owner.kind, found.owner.name) == ("ReplicaSet", "web")
     assert found.need.work is WorkClass.SINGLE
     gang = kept(indexed_job(status=REFUSED)).refused
     assert gang is not None

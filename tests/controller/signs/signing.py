@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,18 @@ class ServerView:
         self._api = api
         self.waiting: tuple[Waiter, ...] = ()
         self.failures: list[FailedPod] = []
+        self.behind: tuple[Waiter, ...] | None = None
+        """What it shows of them however they change; None: it is not behind."""
 
-    def refused(self) -> Sequence[Waiter]:
+    def refused(self) -> tuple[Waiter, ...]:
         """Those that the test says, as the server shows them."""
+        if self.behind is not None:
+            return self.behind
         found = []
         for pod in self.waiting:
             body = self._api.get("pods", f"{pod.namespace}/{pod.name}")
             if body is not None:
-                found.append(pod)
+                found.append(replace(pod, version=body["metadata"]["resourceVersion"]))
         return tuple(found)
 
     def take_failed(self) -> Sequence[FailedPod]:
@@ -106,6 +111,7 @@ class Stage:
         self.clock = Clock()
         self.cache = Cache()
         self.planned: set[GangKey] = set()
+        self.told: set[GangKey] = set()
 
     def signs(self, *, mode: Mode = Mode.ENFORCE, taint: bool = False) -> Signs:
         """Signs that do not lead yet."""
@@ -119,6 +125,7 @@ class Stage:
             unknown_nodes=UnknownNodes.SINGLE,
             taint=taint,
             planned=lambda: self.planned,
+            told=lambda: self.told,
             clock=self.clock,
             wall=self.clock,
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
-from kubes import refuses
+from kubes import Call, refuses
 from machines import dgx_h100
 from pools import fleet_of, names, of_state, seen
 from servers import eventually
@@ -13,7 +14,7 @@ from signing import Json, Stage, stage
 
 from extender.controller.signs.conditions import RATE_HZ
 from extender.controller.signs.signs import Signs
-from scoring.conditions import Status
+from scoring.conditions import TYPE, Status
 from scoring.model import Cause, Health, NodeName
 from scoring.picture import Picture
 
@@ -21,6 +22,12 @@ __all__ = ["stage"]
 
 N0 = NodeName("n0")
 WELL = seen(fleet_of(of_state("n0")))
+THEIRS = {
+    "type": TYPE,
+    "status": "False",
+    "reason": "GpusHealthy",
+    "message": "by the next leader",
+}
 BAD = seen(fleet_of(of_state("n0", Health.RESET_REQUIRED)))
 
 
@@ -140,6 +147,30 @@ def test_writes_are_paced(stage: Stage, signs: Signs) -> None:
     shown(stage, signs, picture, seconds=60)
     assert len(writes(stage)) == 100
     assert signs.conditions.counts[Status.TRUE] == 100
+
+
+def test_a_late_write_changes_nothing_where_the_node_changed(stage: Stage, signs: Signs) -> None:
+    """The one request that a stopped leader has on its way is refused by the node's version; what is
+    to be said is found out again from the node as it is then.
+    """
+    on_its_way, release = threading.Event(), threading.Event()
+
+    def slowly(call: Call) -> None:
+        if call.route.part == "status":
+            on_its_way.set()
+            release.wait(60)
+
+    stage.api.heeding = slowly
+    signs.on_fleet(BAD, BAD, frozenset({N0}))
+    signs.tick()
+    assert on_its_way.wait(10)
+    stage.api.edit("nodes", "n0", lambda node: node["status"]["conditions"].append(THEIRS))
+    release.set()
+    eventually(lambda: signs.conditions.vain == 1, "the write was in vain")
+    assert stage.condition("n0") == THEIRS
+    shown(stage, signs, BAD)
+    assert becomes(stage, "n0", "True")["reason"] == "MadeUp"
+    assert signs.conditions.outbox.failed == 0
 
 
 def test_a_write_that_fails_is_made_again(stage: Stage, signs: Signs) -> None:

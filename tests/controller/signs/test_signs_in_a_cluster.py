@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -125,13 +126,21 @@ class Leader:
         self.kube.close()
 
 
+@contextmanager
+def running(leader: Leader) -> Iterator[Leader]:
+    """From start to end."""
+    leader.start()
+    try:
+        yield leader
+    finally:
+        leader.close()
+
+
 @pytest.fixture
 def leader(api: ApiServer, store: StoreSettings, tmp_path: Path) -> Iterator[Leader]:
     """A leader over an empty cluster and an empty cache."""
-    found = Leader(api, store, tmp_path)
-    found.start()
-    yield found
-    found.close()
+    with running(Leader(api, store, tmp_path)) as found:
+        yield found
 
 
 def put(leader: Leader, name: str, state: str | None, *, ago_s: float = 0.0) -> None:
@@ -162,6 +171,21 @@ def state(leader: Leader) -> BreakerState:
     """The word on the pool, as all readers of the cache have it."""
     word = leader.fleet.breakers.get(POOL)
     return BreakerState.CLOSED if word is None else word.state
+
+
+def closed_at(leader: Leader, until: datetime) -> datetime | None:
+    """When the pool is judged as usual again, of which an earlier leader's word stands `until` then;
+    None: that was over before this leader took the word over.
+    """
+
+    def known() -> bool:
+        return leader.signs.breakers.pools[BreakerState.OPEN] == 1
+
+    eventually(lambda: known() or datetime.now(UTC) >= until, "it is taken over", within_s=60.0)
+    if datetime.now(UTC) >= until:
+        return None
+    eventually(lambda: state(leader) is BreakerState.CLOSED, "it is over", within_s=60.0)
+    return datetime.now(UTC)
 
 
 def wake(api: ApiServer, name: str) -> str | None:
@@ -239,17 +263,20 @@ def test_a_pool_of_which_much_is_excluded_is_open(leader: Leader) -> None:
     assert leader.signs.breakers.trips[BreakerState.OPEN] == 1
 
 
-def test_what_an_earlier_leader_opened_closes_when_its_calm_is_over(leader: Leader) -> None:
+def test_what_an_earlier_leader_opened_closes_when_its_calm_is_over(
+    api: ApiServer, store: StoreSettings, tmp_path: Path
+) -> None:
     """The next one takes over until when; then the word goes from the cache."""
-    for index in range(4):
-        put(leader, f"n{index}", None)
-    eventually(lambda: len(leader.fleet.nodes) == 4, "the nodes are read")
-    until = datetime.now(UTC) + timedelta(seconds=3)
-    leader.cache.put([paper("Breaker", pool=POOL, state="open", until=until.isoformat())])
-    eventually(lambda: state(leader) is BreakerState.OPEN, "the word is read")
-    leader.signs.on_fleet(None, cast("Picture", leader.picture), None)
-    leader.signs.lead(TERM)
-    eventually(lambda: leader.signs.breakers.pools[BreakerState.OPEN] == 1, "it is taken over")
-    eventually(lambda: state(leader) is BreakerState.CLOSED, "it is over", within_s=20.0)
-    assert datetime.now(UTC) >= until
+    for lasts_s in (3.0, 12.0, 48.0):
+        leader = Leader(api, store, tmp_path)
+        for index in range(4):
+            put(leader, f"n{index}", None)
+        until = datetime.now(UTC) + timedelta(seconds=lasts_s)
+        leader.cache.put([paper("Breaker", pool=POOL, state="open", until=until.isoformat())])
+        with running(leader):
+            closed = closed_at(leader, until)
+        if closed is not None:  # else the machine is too busy for a word that short
+            break
+    assert closed is not None
+    assert closed >= until
     assert leader.signs.breakers.trips[BreakerState.OPEN] == 0

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from kubes import refuses
+from kubes import refuses, slow
 from pools import fleet_of, of_state, seen
 from servers import eventually
-from signing import Stage, stage
+from signing import Json, Stage, stage
 from waiters import SINGLE_1, Waiter
 
 from extender.config.model import Mode
 from extender.controller.signs.signs import Signs
+from scoring.gangs.rules import WAKE
 from scoring.model import GangKey, Health, NodeName
 from scoring.picture import Picture
 from scoring.reasons import Reason
@@ -60,6 +62,15 @@ def woken(stage: Stage, signs: Signs, *pods: Waiter, within_s: float = 1.9) -> b
 def eventually_touched(stage: Stage, pod: Waiter) -> bool:
     """Whether the touch arrives."""
     return bool(eventually(lambda: stage.annotation(pod), f"{pod.name} is touched"))
+
+
+def wakes_it(when: str) -> Callable[[Json], None]:
+    """Somebody else's touch."""
+
+    def touch(pod: Json) -> None:
+        pod["metadata"]["annotations"] = {WAKE: when}
+
+    return touch
 
 
 def count(stage: Stage) -> int:
@@ -142,6 +153,40 @@ class TestTouch:
         eventually(lambda: signs.wakes.vain == 2, "both touches were in vain")
         assert signs.wakes.outbox.failed == 0
         assert stage.annotation(again) is None
+
+    def test_a_late_touch_changes_nothing_where_somebody_touched_the_pod(
+        self, stage: Stage, signs: Signs
+    ) -> None:
+        """The one request that a stopped leader has on its way is refused by the pod's version."""
+        stage.wait(POD)
+        release = threading.Event()
+        stage.api.faults["write"].append(slow(release))
+        signs.on_fleet(BAD, WELL, ALL)
+        after(stage, signs, 1.0)
+        eventually(lambda: not stage.api.faults["write"], "the touch is on its way")
+        stage.api.edit("pods", "lab/train-0", wakes_it("by the next leader"))
+        release.set()
+        eventually(lambda: signs.wakes.vain == 1, "the touch was in vain")
+        assert stage.annotation(POD) == "by the next leader"
+        assert signs.wakes.outbox.failed == 0
+
+    def test_a_pod_that_changed_meanwhile_is_touched_as_it_is_then(
+        self, stage: Stage, signs: Signs
+    ) -> None:
+        """As soon as the view shows the change, and not before: it would be in vain again."""
+        stage.wait(POD)
+        stage.view.behind = stage.view.refused()
+        stage.api.edit("pods", "lab/train-0", wakes_it("long ago"))
+        signs.on_fleet(BAD, WELL, ALL)
+        after(stage, signs, 5.0)
+        eventually(lambda: signs.wakes.vain == 1, "the touch was in vain")
+        after(stage, signs, 5.0)
+        stage.view.behind = None
+        after(stage, signs, 0.3)
+        eventually(lambda: count(stage) == 2, "it is touched again")
+        eventually(lambda: signs.wakes.outbox.sent == 2, "that is answered")
+        assert stage.annotation(POD) != "long ago"
+        assert signs.wakes.vain == 1
 
     def test_a_touch_that_does_not_get_through_is_tried_again(
         self, stage: Stage, signs: Signs
