@@ -44,7 +44,8 @@ def excluded(gpus: int, state: Health = Health.SUSPECT, *, now_s: float = NOW_S)
 
 def one_by_one(nodes: int, every_s: float, *, of: int = 10) -> list[BreakerState]:
     """What is said while one GPU each of so many nodes is excluded, one after another."""
-    said, memory = [], None
+    said: list[BreakerState] = []
+    memory = None
     for bad in range(nodes + 1):
         pool = [
             of_state(name, *([Health.SUSPECT] if at < bad else []))

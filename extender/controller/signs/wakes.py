@@ -76,7 +76,7 @@ class Wakes:
         self._recent = wake_queue.recalled(self._recent, before, now_s)
         if not before and old is not None and changed is not None:
             return
-        pods = wakes.touchable(self._view.refused(), self._planned())
+        pods = self._touchable()
         if not pods:
             return
         found = wakes.helped(before, new, pods, self._strangers)
@@ -90,7 +90,7 @@ class Wakes:
         if now_s >= self._again_s:
             self._again_s = now_s + AGAIN_S
             self._call({pod.uid: False for pod in self.outbox.take_lost()}, now_s)
-        pods = wakes.touchable(self._view.refused(), self._planned())
+        pods = self._touchable()
         self._late(picture, pods, now_s)
         self._look_again(pods, now_s)
         calls = self._queue.calls
@@ -121,6 +121,11 @@ class Wakes:
         if self._outdated:
             seen = {pod.uid: pod.version for pod in pods}
             self._outdated = dict(self._outdated.items() & seen.items())
+
+    def _touchable(self) -> list[RefusedPod]:
+        """The pods that wait and that nobody else wakes: mostly none, ten times a second."""
+        refused = self._view.refused()
+        return wakes.touchable(refused, self._planned()) if refused else []
 
     def _touched_lately(self, pod: RefusedPod) -> bool:
         """Perhaps by an earlier leader. A time ahead of us is another clock's, and says nothing."""
