@@ -23,7 +23,7 @@ from extender.demo.show import Screen
 Rows = dict[str, tuple[str, ...]]
 
 
-pytestmark = pytest.mark.no_cover  # traced, the day takes three times as long
+pytestmark = pytest.mark.untraced  # traced, the day takes three times as long
 
 
 @functools.cache
