@@ -33,7 +33,7 @@ demo: $(STAMP) ## A day of GPU faults with and without Surefoot; ARGS="--nodes 4
 
 test: $(STAMP) ## Every test, with the coverage gates
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report= $(ARGS)
 	$(BIN)/python -m coverage report --include='scoring/*' --fail-under=98 --skip-covered --show-missing
 	$(BIN)/python -m coverage report --include='extender/*' --fail-under=90 --skip-covered --show-missing
 

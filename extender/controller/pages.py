@@ -15,6 +15,8 @@ from extender.listening import BindError
 
 STALL_S: Final = 10.0
 """How long a client may pause before it loses its thread."""
+CLOSE_S: Final = 0.05
+"""How long the end may go unnoticed."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -79,7 +81,10 @@ class Pages:
             problem = error.strerror or str(error)
             raise BindError(f"cannot listen on {host}:{port}: {problem}") from error
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="surefoot-pages", daemon=True
+            target=self._server.serve_forever,
+            args=(CLOSE_S,),
+            name="surefoot-pages",
+            daemon=True,
         )
 
     @property

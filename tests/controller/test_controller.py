@@ -21,6 +21,7 @@ from replicas import samples
 from servers import Cache, eventually
 from waiters import RESET
 
+from extender import logs
 from extender.controller.control import Controller, ControlSettings
 from extender.controller.planning import witness
 from extender.controller.signs import owners
@@ -337,20 +338,25 @@ def test_the_command_runs_until_a_signal_ends_it(
     ids=["no file", "no context", "no kubeconfig", "taken"],
 )
 def test_what_it_cannot_start_with_is_told(
-    api: ApiServer, store: StoreSettings, tmp_path: Path, words: list[str], problem: str
+    api: ApiServer,
+    store: StoreSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    problem: str,
 ) -> None:
     """One sentence, and exit code 1."""
+    monkeypatch.setattr(logs, "configure", lambda **_: None)  # those of the tests stay
     (tmp_path / "junk").write_text("- just\n- a list\n")
     names = {
         "file": str(api.settings(tmp_path).kubeconfig),
         "junk": str(tmp_path / "junk"),
         "taken": str(api.port),
     }
-    with Surefoot(store.url).process("controller", *(w.format(**names) for w in words)) as process:
-        _, error = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert error.startswith(problem.format(**names))
-    assert len(error.splitlines()) == 1
+    ended = Surefoot(store.url)("controller", *(w.format(**names) for w in words))
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith(problem.format(**names))
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_only_this_command_loads_the_kubernetes_client() -> None:

@@ -11,6 +11,7 @@ from extender.demo.scenario import scenario
 from extender.demo.tally import Glance
 
 
+@pytest.mark.untraced  # traced, it takes three times as long
 @pytest.mark.parametrize("seed", [1])  # seed 7 is README's, held by tests/docs
 def test_no_gang_starts_on_a_degraded_gpu_and_nothing_else_gets_worse(seed: int) -> None:
     """With Surefoot: no gang on a degraded GPU, as many gangs but for 5 %, links and losses at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 from collections.abc import Iterator
@@ -22,18 +23,22 @@ from extender.demo.show import Screen
 Rows = dict[str, tuple[str, ...]]
 
 
-@pytest.fixture(scope="module", name="plan")
+pytestmark = pytest.mark.untraced  # traced, the day takes three times as long
+
+
+@functools.cache
 def _plan() -> Scenario:
     """The demo's default day."""
     defaults: dict[str, Any] = {option.name: option.default for option in command.params}
     return scenario(defaults["nodes"], defaults["seed"])
 
 
-@pytest.fixture(scope="module", name="printed")
-def _printed(plan: Scenario) -> Rows:
+@functools.cache
+def _printed() -> Rows:
     """The rows that the demo prints for it, by title. Surefoot answers in process, so the times of
     `/filter` are made up.
     """
+    plan = _plan()
     surefoot = InProcess(plan)
     report = Report(
         with_surefoot=Day(plan, surefoot, surefoot).run(),
@@ -65,29 +70,29 @@ def _readme() -> tuple[str, str]:
     return found[1], found[2]
 
 
-def test_the_table_in_the_readme_is_what_the_demo_prints(printed: Rows) -> None:
+def test_the_table_in_the_readme_is_what_the_demo_prints() -> None:
     """Each row is there, in order, with the figures of both runs; of the last one, which differs
     between machines, the form.
     """
     _, table = _readme()
     shown = list(_rows(table, "|"))[2:]  # below the head
-    *figures, (latency, (_, times)) = printed.items()
+    *figures, (latency, (_, times)) = _printed().items()
     assert shown[:-1] == figures
     assert (shown[-1][0], shown[-1][1][0]) == (latency, "")
     assert re.sub(r"[\d.]+", "0", shown[-1][1][1]) == re.sub(r"[\d.]+", "0", times)
 
 
-def test_the_readme_says_which_day_its_table_is_of(plan: Scenario) -> None:
+def test_the_readme_says_which_day_its_table_is_of() -> None:
     """The command, with the seed, is beside the table, and the prose counts the day's faults."""
-    told, _ = _readme()
+    plan, (told, _) = _plan(), _readme()
     assert f"`surefoot demo --seed {plan.seed}`" in told
     assert f"(seed {plan.seed}, {len(plan.truth.faults)} faults)" in pages.text("README.md")
 
 
-def test_every_row_that_the_demo_prints_is_explained(printed: Rows) -> None:
+def test_every_row_that_the_demo_prints_is_explained() -> None:
     """docs/demo.md has a row for each."""
     explained = dict(_rows(pages.text("docs/demo.md"), "|"))
-    assert [title for title in printed if title not in explained] == []
+    assert [title for title in _printed() if title not in explained] == []
 
 
 def test_every_story_of_faults_is_told_with_its_number() -> None:

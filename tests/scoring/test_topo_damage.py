@@ -127,6 +127,7 @@ def test_other_texts_are_none(text: str) -> None:
     assert parse(text) is None
 
 
+@pytest.mark.untraced  # traced, it takes five times as long
 @pytest.mark.parametrize(
     "line",
     [

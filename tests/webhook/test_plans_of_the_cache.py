@@ -22,6 +22,10 @@ from extender.store.writer import Writer
 
 NAMES = ["a", "b"]
 MEMBER = pod(8, gang="sweep")
+OFTEN = (
+    "from extender.store.reader import Reader; Reader.__init__.__kwdefaults__['seen_every_s'] = 0.2"
+)
+"""The first leader is noticed with the stamps."""
 
 
 @pytest.fixture
@@ -53,7 +57,7 @@ def test_a_plan_reaches_answers_pages_and_commands(
 ) -> None:
     """Before it the gang waits, with it one node passes, and it moves as the leader says."""
     surefoot = Surefoot(store.url)
-    with Serve(store, tmp_path / "log", **PATIENT) as serve:
+    with Serve(store, tmp_path / "log", before=OFTEN, **PATIENT) as serve:
 
         def passed() -> list[str]:
             found: list[str] = serve.post("filter", by_names(MEMBER, NAMES))["NodeNames"]

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 import trustme
 from asking import by_names, pod
+from commands import Surefoot
 from servers import Cache, eventually
 from serving import PATIENT, TEN, Serve, fill
+
+from extender import logs
 
 NAME = "surefoot.test"
 BODY = json.dumps(by_names(pod(8, gang="sweep"), TEN)).encode()
@@ -188,7 +191,7 @@ def test_a_replaced_certificate_counts_from_the_next_connection_on(secured: Secu
 @pytest.mark.parametrize("spoiled", ["cert.pem", "key.pem", "ca.pem"])
 @pytest.mark.parametrize("how", ["missing", "junk"])
 def test_a_file_that_cannot_be_used_ends_the_start_with_a_sentence(
-    cache: Cache, tmp_path: Path, spoiled: str, how: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spoiled: str, how: str
 ) -> None:
     """Before anything listens."""
     authority = trustme.CA()
@@ -198,9 +201,9 @@ def test_a_file_that_cannot_be_used_ends_the_start_with_a_sentence(
         (tmp_path / spoiled).write_text("junk")
     else:
         (tmp_path / spoiled).unlink()
-    serve = TlsServe(cache.settings, tmp_path / "log", **files(tmp_path))
-    assert serve.process.wait(20) == 1
-    told = (tmp_path / "log").read_text()
-    assert told.startswith("error: ")
-    assert told.count("\n") == 1
-    assert spoiled in told
+    monkeypatch.setattr(logs, "configure", lambda **_: None)  # those of the tests stay
+    ended = Surefoot("redis://127.0.0.1:1/0")("serve", "--bind=127.0.0.1:0", **files(tmp_path))
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    assert spoiled in ended.stderr
