@@ -56,14 +56,16 @@ def _is(surefoot: Led, pods: Pods, state: str, *, least: int, gang: str = "train
     eventually(said, lambda: f"{state} with {least}: {_told(surefoot, pods, gang)}")
 
 
-def _lacks(surefoot: Led, pods: Pods, lack: Lack, gang: str = "train") -> str:
-    """Wait until Surefoot says that a gang lacks this; the sentence that it says."""
-    eventually(
-        lambda: _told(surefoot, pods, gang).get("lack") == lack,
-        lambda: f"{lack}: {_told(surefoot, pods, gang)}",
-    )
-    told: str = _told(surefoot, pods, gang)["summary"]
-    return told
+def _lacks(surefoot: Led, pods: Pods, lack: Lack, *words: str) -> None:
+    """Wait until Surefoot says that a gang lacks this, in a sentence with these words: of pods that come
+    one by one it says each time how many there are.
+    """
+
+    def said() -> bool:
+        told = _told(surefoot, pods)
+        return told.get("lack") == lack and all(each in told["summary"] for each in words)
+
+    eventually(said, lambda: f"{lack} {words}: {_told(surefoot, pods)}")
 
 
 def _holds_nothing(pods: Pods, *names: str) -> bool:
@@ -205,9 +207,7 @@ def test_a_gang_waits_for_its_last_member_and_says_which_that_is(
     late = members("train", 4)
     last = late.pop(2)
     pods.create(*map(gates, late))
-    said = _lacks(surefoot, pods, Lack.MEMBERS_MISSING)
-    assert "3 of 4 pods exist" in said
-    assert "train-2" in said
+    _lacks(surefoot, pods, Lack.MEMBERS_MISSING, "3 of 4 pods exist", "train-2")
     throughout(lambda: _holds_nothing(pods, *pods.all()), "all wait", for_s=5)
     pods.create(gates(last))
     pods.running(*pods.all())
@@ -263,7 +263,7 @@ def test_members_behind_the_gate_of_others_neither_count_nor_reserve(
     assert _told(surefoot, pods)["members"] == []
     pods.complete(*later)
     pods.ungate(first[0], QUOTA["name"])
-    assert "1 of 2 pods exist" in _lacks(surefoot, pods, Lack.MEMBERS_MISSING)
+    _lacks(surefoot, pods, Lack.MEMBERS_MISSING, "1 of 2 pods exist")
     throughout(lambda: _holds_nothing(pods, *first), "nobody is nominated", for_s=1)
     pods.ungate(first[1], QUOTA["name"])
     pods.running(*first)

@@ -39,6 +39,14 @@ def _idle(running: Scheduler, led: Controller, cluster: Cluster, *nodes: str) ->
     eventually(led.leads, "it leads")
     eventually(lambda: all(status(cluster.api, each) for each in nodes), "the nodes are marked")
     eventually(lambda: led.values().get("surefoot_wakes_pending") == 0, "nobody is called")
+
+    def quiet() -> bool:
+        # A node's new condition has kube-scheduler try all pods again, which it counts later.
+        before = running.attempts("unschedulable")
+        time.sleep(1.0)
+        return running.attempts("unschedulable") == before
+
+    eventually(quiet, "what was tried again is over")
     tried = running.attempts("unschedulable")
     throughout(lambda: running.attempts("unschedulable") == tried, "nobody is tried again")
 
