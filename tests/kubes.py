@@ -1,5 +1,5 @@
-"""An API server of the tests' own, on real sockets: it lists, watches and takes writes, and does what
-no sound one should when a test tells it to.
+"""An API server of the tests' own, on real sockets: it lists, watches and takes writes, and answers as
+`ApiServer.faults` says when a test tells it to.
 """
 
 from __future__ import annotations
@@ -342,9 +342,6 @@ def api() -> Iterator[ApiServer]:
     server.stop()
 
 
-# --- what no sound server does ---------------------------------------------------------------------
-
-
 def refuses(status: int, message: str = "no", **headers: str) -> Fault:
     """An answer with this status."""
     return lambda call: call.answer(status, refused(status, message), **headers)
@@ -353,49 +350,3 @@ def refuses(status: int, message: str = "no", **headers: str) -> Fault:
 def refused(status: int, message: str) -> Json:
     """Why."""
     return {"kind": "Status", "code": status, "message": message}
-
-
-def unanswered(call: Call) -> None:
-    """A write that is heeded, and whose answer is lost."""
-    call.server.owner.heed(call)
-    call.close_connection = True
-
-
-def slow(release: threading.Event) -> Fault:
-    """A write that is heeded only when the test lets it."""
-
-    def fault(call: Call) -> None:
-        release.wait(60)
-        call.server.owner.write(call)
-
-    return fault
-
-
-def hangs(release: threading.Event) -> Fault:
-    """No answer at all, until the test is over."""
-
-    def fault(call: Call) -> None:
-        release.wait(60)
-        call.close_connection = True
-
-    return fault
-
-
-def says(*lines: bytes, then: threading.Event | None = None) -> Fault:
-    """A watch of these pieces; afterwards the connection drops, or hangs until `then`."""
-
-    def fault(call: Call) -> None:
-        call.stream()
-        for line in lines:
-            call.chunk(line)
-        if then is not None:
-            then.wait(60)
-        call.close_connection = True
-
-    return fault
-
-
-def ends(call: Call) -> None:
-    """A watch that is over at once, properly."""
-    call.stream()
-    call.chunk(b"")

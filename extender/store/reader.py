@@ -3,7 +3,8 @@
 It loads everything, then follows the stream of changes. It loads again after a gap and after every
 reconnect. While it is cut off nothing is published, so the Fleet's `now_s` stands still; `status`
 says since when. When the cache lost its data (another `instance`, or a generation that fell), the
-old Fleet serves until 90 % of its nodes are back, or for `max_snapshot_age_s`.
+old Fleet serves until 90 % of its nodes are back, or it is `max_snapshot_age_s` old, time in which
+the cache could not be reached included: older than that, it is nobody's word any more.
 """
 
 from __future__ import annotations
@@ -167,14 +168,11 @@ class Reader:
         if held is None or not held.lost(found.instance, found.generation):
             return True
         now_s = time.monotonic()
-        since_s = self._status.recovering_since_s
-        if since_s is None:
-            since_s = now_s
-        if held.mostly_in(found) or now_s - since_s >= self._max_snapshot_age_s:
+        if held.mostly_in(found) or now_s - held.synced_s >= self._max_snapshot_age_s:
             return True
         if self._status.recovering_since_s is None:
             _log.warning("cache_lost_its_data", server=self._server, nodes=len(found.nodes))
-            self._status = replace(self._status, recovering_since_s=since_s)
+            self._status = replace(self._status, recovering_since_s=now_s)
         return False
 
     def _follow(self) -> None:

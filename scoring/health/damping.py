@@ -14,35 +14,50 @@ from scoring.policy import Policy
 
 REPAIR_MEMORY_S: Final = 7 * 86_400.0
 """How long a repair is remembered against its cause (NVSentinel counts remediations in 7 days)."""
+HALF_LIVES_KEPT: Final = 10
+"""An entry older than this, which counts less than a thousandth, is forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Penalty:
-    """A sum that halves every `flap.halfLife`."""
+    """Each entry into DEGRADED or worse counts 1, and half of it after every `flap.halfLife`.
 
-    value: float = 0.0
-    at_s: float = 0.0
-    slot: int | None = None
-    """The slot of `incidentGap` seconds in which it last grew."""
+    One incident has many symptoms, so a slot of `incidentGap` seconds counts once. Slots are aligned
+    to the clock, not to the first symptom, and a late entry counts in its own: then neither one more
+    cause nor the order of arrival can make the sum smaller.
+    """
+
+    slots: tuple[int, ...] = ()
+    """The slots that count, in order."""
 
     def at(self, time_s: float, policy: Policy) -> float:
-        """What is left of it at `time_s`."""
-        if not self.value:
-            return 0.0
-        age_s = max(0.0, time_s - self.at_s)
-        return float(self.value * 0.5 ** (age_s / policy.flap.half_life_s))
+        """The sum at `time_s`, over the slots that began by then."""
+        ages_s = [time_s - slot * policy.incident_gap_s for slot in self.slots]
+        half_life_s, longest_s = policy.flap.half_life_s, _longest_s(policy)
+        return float(
+            sum(0.5 ** (age_s / half_life_s) for age_s in ages_s if 0 <= age_s < longest_s)
+        )
 
     def grown(self, time_s: float, policy: Policy) -> Penalty:
-        """The penalty after one more entry into DEGRADED or worse.
-
-        One incident has many symptoms, so a slot of time counts once. Slots are aligned to the
-        clock, not to the first symptom: then one more cause can never make the sum smaller.
-        """
+        """The penalty after one more entry."""
         slot = int(time_s // policy.incident_gap_s)
-        if self.slot is not None and slot <= self.slot:
+        if slot in self.slots:
             return self
-        at_s = slot * policy.incident_gap_s
-        return Penalty(value=self.at(at_s, policy) + 1.0, at_s=at_s, slot=slot)
+        slots = sorted({*self.slots, slot})
+        oldest = slots[-1] - _longest_s(policy) / policy.incident_gap_s
+        return Penalty(slots=tuple(each for each in slots if each > oldest))
+
+    def reached_s(self, level: float, time_s: float, policy: Policy) -> float | None:
+        """The beginning of the newest slot, not before that of `time_s`, with a sum of `level` or
+        more; None: there is none.
+        """
+        first = int(time_s // policy.incident_gap_s)
+        begins_s = (each * policy.incident_gap_s for each in reversed(self.slots) if each >= first)
+        return next((each_s for each_s in begins_s if self.at(each_s, policy) >= level), None)
+
+
+def _longest_s(policy: Policy) -> float:
+    return HALF_LIVES_KEPT * policy.flap.half_life_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,17 +141,22 @@ class Draft:
         self.open[cause] = replace(term, until_s=max(until_s, term.until_s or until_s))
 
     def _penalise(self, cause: str, time_s: float) -> None:
-        if not counts_of(cause):
+        if not counts_of(cause) or "flap.failed" in self.open:
             return
         flap = self.policy.flap
         grown = self.penalty.grown(time_s, self.policy)
         if grown is self.penalty:
             return
         self.penalty = grown
-        evidence = f"penalty {grown.value:.3g}"
-        if grown.value >= flap.failed_at and "flap.failed" not in self.open:
-            self.enter_known("flap.failed", time_s, evidence)
-        if grown.value >= flap.probation_at:
+        failed_s = grown.reached_s(flap.failed_at, time_s, self.policy)
+        if failed_s is not None:
+            self.enter_known("flap.failed", time_s, self._sum_at(failed_s))
+        reached_s = grown.reached_s(flap.probation_at, time_s, self.policy)
+        if reached_s is not None:
             if "flap" not in self.open:
-                self.enter_known("flap", time_s, evidence)
-            self._extend("flap", time_s + flap.probation_for_s)
+                self.enter_known("flap", time_s, self._sum_at(reached_s))
+            # From the end of the slot, whichever of its entries came first.
+            self._extend("flap", reached_s + self.policy.incident_gap_s + flap.probation_for_s)
+
+    def _sum_at(self, time_s: float) -> str:
+        return f"penalty {self.penalty.at(time_s, self.policy):.3g}"

@@ -71,10 +71,11 @@ def note_pattern(draft: Draft, now_s: float) -> None:
             draft.close("pattern", now_s)
         return
     last_s = max(incident.end_s for incident in draft.incidents)
+    since_s = pattern.since_s(draft.incidents, state, draft.policy)
     evidence = pattern.described(draft.incidents)
     if "pattern" not in draft.open:
-        draft.enter_known("pattern", last_s, evidence, state=state)
+        draft.enter_known("pattern", since_s, evidence, state=state)
     was = draft.open["pattern"]
     cause = replace(was.cause, state=state, last_s=last_s, evidence=evidence)
     draft.open["pattern"] = replace(was, cause=cause)
-    draft.raise_to("pattern", state, was.cause.scope, last_s)
+    draft.raise_to("pattern", state, was.cause.scope, since_s)

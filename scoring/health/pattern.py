@@ -8,6 +8,7 @@ come back.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -79,6 +80,16 @@ def judged(incidents: Iterable[Incident], policy: Policy) -> Health:
         return Health.DEGRADED if often else Health.SUSPECT
     codes = Counter(each.code for each in incidents if each.code is not None)
     return Health.SUSPECT if any(count > 1 for count in codes.values()) else Health.HEALTHY
+
+
+def since_s(incidents: tuple[Incident, ...], state: Health, policy: Policy) -> float:
+    """When the incidents, which are in order of time and are judged `state`, came to that, however
+    many of them were heard of at once.
+    """
+    enough = bisect_left(
+        range(1, len(incidents)), state, key=lambda count: judged(incidents[:count], policy)
+    )
+    return incidents[enough].start_s
 
 
 def of_jobs(gpus: Iterable[Iterable[Incident]]) -> frozenset[str]:

@@ -9,7 +9,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from asking import Json, by_names, pod, refused
@@ -162,22 +163,32 @@ def test_killed_in_the_middle_of_traffic_and_restarted(
 
 
 def test_restarted_empty_the_old_snapshot_serves_until_agents_are_back(
-    broken: Cache, replicas: tuple[Serve, Serve]
+    tmp_path: Path,
 ) -> None:
-    """A cache that lost its data is not a fleet that lost its nodes."""
-    broken.kill()
-    for each in replicas:
-        eventually(lambda one=each: one.values()["surefoot_store_connected"] == 0, "cut off")  # type: ignore[misc]
-    broken.start()
-    for each in replicas:
-        eventually(lambda one=each: one.values()["surefoot_store_connected"] == 1, "back")  # type: ignore[misc]
-        assert judges(each)
-    writer = Writer(broken.settings)
-    writer.put([*map(node_paper, TEN), node_paper(SICK, sick={0: "FAILED"})])
-    writer.close()
-    for each in replicas:
-        eventually(lambda one=each: reason_of(one) == Reason.GPU_FAILED.text, "new data")  # type: ignore[misc]
-        assert judges(each)
+    """A cache that lost its data is not a fleet that lost its nodes, and no step of its return lets
+    a gang on the sick node, though this replica fails open.
+    """
+    cache = Cache()
+    fill(cache)
+    try:
+        with Serve(cache.settings, tmp_path / "log") as serve:
+            eventually(lambda: judges(serve), "the fleet")
+            cache.kill()
+            eventually(lambda: serve.values()["surefoot_store_connected"] == 0, "cut off")
+            cache.start()
+            eventually(lambda: serve.values()["surefoot_store_connected"] == 1, "back")
+            with closing(Writer(cache.settings)) as writer:
+                writer.put([node_paper(name) for name in TEN[:9]])
+                assert judges(serve)
+                assert reason_of(serve) == Reason.RESET_REQUIRED.text
+                writer.put([node_paper(TEN[9])])
+                eventually(lambda: reason_of(serve) == Reason.NODE_UNREPORTED.text, "ten of eleven")
+                assert judges(serve)
+                writer.put([node_paper(SICK, sick={0: "FAILED"})])
+                eventually(lambda: reason_of(serve) == Reason.GPU_FAILED.text, "new data")
+                assert judges(serve)
+    finally:
+        cache.kill()
 
 
 def reason_of(serve: Serve) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from electing import KEY, LEASE, Runner, World, runners, spec
-from kubes import ApiServer, refuses, unanswered
+from kubes import ApiServer, refuses
+from unsound import unanswered
 
 from extender.kube.errors import RefusedError, SpentError, UnreachableError
 from extender.kube.fence import Fence

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from electing import KEY, Runner, World, runners
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from kubes import ApiServer, unanswered
+from kubes import ApiServer
+from unsound import unanswered
 
 from extender.kube.fence import Fence
 

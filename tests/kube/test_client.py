@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kubes import ApiServer, Call, kubeconfig, refuses, says
+from kubes import ApiServer, Call, kubeconfig, refuses
+from unsound import says
 
 from extender.kube import answers
 from extender.kube import client as http

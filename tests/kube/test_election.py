@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from electing import spec
-from kubes import ApiServer, hangs, refuses
+from kubes import ApiServer, refuses
 from servers import eventually
+from unsound import hangs
 
 from extender.kube import lease
 from extender.kube.election import Elector

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from following import QUICK, Follow, pod
-from kubes import ApiServer, ends, says
+from kubes import ApiServer
 from servers import eventually
+from unsound import ends, says
 
 from extender.kube.status import Restart
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 from following import QUICK, Follow, pod
-from kubes import ApiServer, Fault, hangs, refuses, says
+from kubes import ApiServer, Fault, refuses
 from servers import eventually
 from test_reflector import lists, watches
+from unsound import hangs, says
 
 from extender.kube.status import Restart
 

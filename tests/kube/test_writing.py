@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from following import pod
-from kubes import ApiServer, hangs, refuses, slow, unanswered
+from kubes import ApiServer, refuses
 from servers import eventually
+from unsound import hangs, slow, unanswered
 
 from extender.kube.errors import FencedError, KubeError, RefusedError, SilentError, UnreachableError
 from extender.kube.fence import Fence

@@ -77,7 +77,7 @@ def test_one_incident_counts_once_however_many_symptoms_it_has() -> None:
         sampled({Signal.ECC_DBE: 1, Signal.REMAP_PENDING: 1}),
         day.event("xid.48", Health.RESET_REQUIRED),
     )
-    assert day.record.ledger.penalty.value == 1.0
+    assert len(day.record.ledger.penalty.slots) == 1
 
 
 def test_silence_and_probation_are_no_flapping() -> None:
@@ -86,19 +86,64 @@ def test_silence_and_probation_are_no_flapping() -> None:
     for _ in range(10):
         day.poll(None, times=60)
         day.poll(times=30)
-    assert day.record.ledger.penalty.value == 0.0
+    assert day.record.ledger.penalty == Penalty()
 
 
 def test_the_penalty_halves_in_a_half_life() -> None:
-    """Three at once are one and a half a day later; time before it does not grow it."""
-    penalty = Penalty(value=3.0, at_s=1000.0)
-    assert penalty.at(1000.0 + DAY_S, DEFAULT) == pytest.approx(1.5)
-    assert penalty.at(0.0, DEFAULT) == 3.0
-    assert Penalty().at(5.0, DEFAULT) == 0.0
+    """Three slots at a time are half as much a day later; before their time they count nothing."""
+    penalty = Penalty(slots=(998, 999, 1000))
+    time_s = 1000 * DEFAULT.incident_gap_s
+    now = penalty.at(time_s, DEFAULT)
+    assert now == pytest.approx(3.0, rel=0.01)
+    assert penalty.at(time_s + DAY_S, DEFAULT) == pytest.approx(now / 2)
+    assert penalty.at(time_s - 1, DEFAULT) < 2
+    assert penalty.at(0.0, DEFAULT) == Penalty().at(5.0, DEFAULT) == 0.0
+
+
+def test_a_penalty_remembers_no_more_than_counts() -> None:
+    """After ten half-lives an entry is forgotten, whatever follows it."""
+    penalty = Penalty().grown(0.0, DEFAULT)
+    assert penalty.at(10 * DAY_S - 1, DEFAULT) > 0.0
+    assert penalty.at(10 * DAY_S, DEFAULT) == 0.0
+    assert penalty.grown(10 * DAY_S, DEFAULT) == Penalty(slots=(4800,))
+
+
+def test_a_gpu_that_failed_by_flapping_is_counted_no_more() -> None:
+    """What is remembered of it stays small, however long it goes on."""
+    day = Day(Policy(flap=FlapPolicy(probation_at=1.0, failed_at=1.0)))
+    heat_wave(day)
+    counted = day.record.ledger.penalty
+    heat_wave(day)
+    assert day.record.ledger.penalty == counted
+    assert "flap.failed" in day.open
+
+
+LEVELS = st.sampled_from([1.0, 2.0, 2.9, 4.0])
+
+
+@given(st.lists(st.floats(0, 9 * DAY_S), min_size=1, max_size=10), st.data())
+def test_law_the_order_of_entries_does_not_matter(
+    entries: list[float], data: st.DataObject
+) -> None:
+    """A late entry leaves the same penalty, and each level is reached at the same time."""
+
+    def lived(times_s: list[float], level: float) -> tuple[Penalty, float | None]:
+        penalty, newest_s = Penalty(), None
+        for time_s in times_s:
+            penalty = penalty.grown(time_s, DEFAULT)
+            reached_s = penalty.reached_s(level, time_s, DEFAULT)
+            newest_s = max(
+                (each for each in (newest_s, reached_s) if each is not None), default=None
+            )
+        return penalty, newest_s
+
+    level = data.draw(LEVELS)
+    shuffled = data.draw(st.permutations(entries))
+    assert lived(shuffled, level) == lived(sorted(entries), level)
 
 
 @given(
-    st.lists(st.floats(0, 1e6), max_size=30).map(sorted),
+    st.lists(st.floats(0, 1e6), max_size=30),
     st.lists(st.floats(0, 1e6), max_size=10),
 )
 def test_law_more_entries_never_make_the_penalty_smaller(
@@ -112,7 +157,7 @@ def test_law_more_entries_never_make_the_penalty_smaller(
             penalty = penalty.grown(time_s, DEFAULT)
         return penalty.at(1e6, DEFAULT)
 
-    assert grown(sorted([*entries, *more])) >= grown(entries) - 1e-9
+    assert grown([*more, *entries]) >= grown(entries) - 1e-9
 
 
 def test_resets_that_do_not_last_ask_for_a_reboot_then_for_an_inspection() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from health_days import QUIET, sampled
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scoring.health.findings import Finding
@@ -14,6 +14,7 @@ from scoring.health.record import GpuRecord, open_causes, state_of
 from scoring.model import Health, Scope
 from scoring.policy import FlapPolicy, Policy
 from scoring.signals.catalogue import Signal
+from scoring.signals.sampling import Sample
 from scoring.xid.catalogue import Pattern
 
 QUICK = Policy(
@@ -106,10 +107,44 @@ def test_law_any_split_into_batches_gives_the_same_record(
     assert early + late == changes
 
 
+def _fault(time_s: float, workload: str) -> Finding:
+    return Finding(
+        cause="xid.31",
+        state=Health.HEALTHY,
+        time_s=time_s,
+        pattern=Pattern.WORKLOADS,
+        workload=workload,
+    )
+
+
+def _poll(time_s: float, *findings: Finding, sample: Sample = QUIET) -> Poll:
+    return Poll(time_s=time_s, boot_id="boot-1", sample=sample, findings=findings)
+
+
+PATTERN_BEFORE_FLAG = [
+    _poll(15),
+    _poll(195, Finding(cause="xid.48", state=Health.RESET_REQUIRED, time_s=195), _fault(195, "a")),
+    _poll(595, _fault(595, "a")),
+    _poll(995, _fault(995, "a")),
+    _poll(1010, Finding(cause="xid.79", state=Health.REBOOT_REQUIRED, time_s=1010)),
+    _poll(1040, _fault(1040, "b")),
+    _poll(1440, _fault(1439, "a"), sample=sampled({Signal.REMAP_PENDING: 1})),
+]
+"""The last poll shows a flag; an event just before it, in an earlier slot of the penalty, makes the
+pattern DEGRADED."""
+PATTERN_THEN_ONE_MORE = [
+    *PATTERN_BEFORE_FLAG[:-1],
+    _poll(1445, _fault(1439, "a"), _fault(1441, "a"), sample=sampled({Signal.REMAP_PENDING: 1})),
+]
+"""The pattern is DEGRADED one slot before the newest event that belongs to it."""
+
+
 @given(history())
+@example(PATTERN_BEFORE_FLAG)
+@example(PATTERN_THEN_ONE_MORE)
 def test_law_events_of_a_poll_may_come_in_any_order_and_ahead_of_it(polls: list[Poll]) -> None:
-    """A follower of the kernel log and a poll that brings the same events agree on the causes and
-    their states; the time at which a penalty opened `flap` may differ by the events' order.
+    """A follower of the kernel log, with all events at once or one by one, and a poll that brings
+    them agree on the causes and their states.
     """
     record = GpuRecord()
     for poll in polls:
@@ -117,9 +152,13 @@ def test_law_events_of_a_poll_may_come_in_any_order_and_ahead_of_it(polls: list[
         backwards = dataclasses.replace(poll, findings=poll.findings[::-1])
         assert fold(record, backwards, QUICK)[0] == whole
         if poll.boot_id == record.boot_id:
+            bare = dataclasses.replace(poll, findings=())
             ahead, _ = observe(record, poll.findings, QUICK)
-            after, _ = fold(ahead, dataclasses.replace(poll, findings=()), QUICK)
-            assert _judged(after) == _judged(whole)
+            assert _judged(fold(ahead, bare, QUICK)[0]) == _judged(whole)
+            one_by_one = record
+            for each in poll.findings:
+                one_by_one, _ = observe(one_by_one, [each], QUICK)
+            assert _judged(fold(one_by_one, bare, QUICK)[0]) == _judged(whole)
         record = whole
 
 

@@ -14,6 +14,7 @@ import pytest
 from redis import Redis
 from redis.client import Pipeline
 from servers import Cache, eventually
+from structlog.testing import capture_logs
 from watching import Watch, node, override
 
 from extender.store import fleets, keys, load
@@ -112,6 +113,24 @@ def test_a_flushed_cache_is_adopted_when_the_old_picture_is_too_old(
         eventually(lambda: seen.fleet.nodes == {}, "adoption")
         writer.put([node("new")])
         eventually(lambda: seen.shows("new"), "a new node")
+
+
+def test_a_picture_that_grew_too_old_in_an_outage_does_not_outlive_it(
+    cache: Cache, watch: Begin
+) -> None:
+    """Nobody serves it then, so that a cache which comes back empty counts at once."""
+    with writing(cache) as writer:
+        writer.put([node(name) for name in TEN])
+    seen = watch(cache.settings, max_snapshot_age_s=0.5)
+    assert seen.shows(*TEN)
+    with capture_logs() as logs:
+        cache.kill()
+        eventually(lambda: (seen.status.silence_s(time.monotonic()) or 0) > 0.6, "a long outage")
+        cache.start()
+        eventually(lambda: seen.fleet.nodes == {}, "adoption")
+    events = [each["event"] for each in logs]
+    assert events[:1] == ["cache_unreachable"]
+    assert "cache_lost_its_data" not in events
 
 
 def test_nodes_that_came_after_the_load_count_in_a_loss(

@@ -10,8 +10,9 @@ from typing import Any
 import cluster_objects
 import pytest
 from clocks import Clock
-from kubes import ApiServer, Call, refuses, unanswered
+from kubes import ApiServer, Call, refuses
 from servers import eventually
+from unsound import unanswered
 
 from extender.controller.cluster.pods import PodReader
 from extender.controller.cluster.shapes import POD

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from kubes import refuses, slow
+from kubes import refuses
 from pools import fleet_of, of_state, seen
 from servers import eventually
 from signing import Json, Stage, stage
+from unsound import slow
 from waiters import SINGLE_1, Waiter
 
 from extender.config.model import Mode
