@@ -6,13 +6,13 @@ durations (`stale_after_s` is `staleAfter: 60s`); docs/configuration.md is gener
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
+
+from scoring.settings import out_of_range, setting, settings
 
 
 class PolicyError(ValueError):
@@ -30,27 +30,17 @@ class GangsUnderOpenBreaker(StrEnum):
     ADMIT = "admit"
 
 
-LARGEST: Final = 1e12
-"""No threshold is larger, so that sums and products of them stay finite."""
-
 DAY_S: Final = 86_400.0
 REJECTION_KEPT_S: Final = DAY_S
 """How long the cache keeps a rejection: no policy can look further back."""
-
-
-def _set(
-    default: Any, doc: str, source: str, low: float | None = 0, high: float | None = None
-) -> Any:
-    """A field with its documentation and its inclusive bounds (None: unbounded or not a number)."""
-    return field(default=default, metadata={"doc": doc, "source": source, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPolicy:
     """What gangs accept, and for how long a plan binds them."""
 
-    suspect: bool = _set(False, "Gangs may use SUSPECT GPUs.", "ours, docs/adr/0007")
-    leader_silence_s: float = _set(
+    suspect: bool = setting(False, "Gangs may use SUSPECT GPUs.", "ours, docs/adr/0007")
+    leader_silence_s: float = setting(
         60.0,
         "How long after the last sign of a leading controller its plans bind the webhook; then they only say which node comes first. Longer than `controller.lease.duration`.",
         "ours: four lease durations, so that a change of the leader frees no gang",
@@ -62,11 +52,11 @@ class GangPolicy:
 class SinglePolicy:
     """What single pods accept, last in order."""
 
-    degraded: bool = _set(True, "Single pods may use DEGRADED GPUs.", "ours, docs/adr/0007")
-    unknown: bool = _set(
+    degraded: bool = setting(True, "Single pods may use DEGRADED GPUs.", "ours, docs/adr/0007")
+    unknown: bool = setting(
         True, "Single pods may use UNKNOWN, UNMONITORED and stale GPUs.", "ours, docs/adr/0007"
     )
-    probation_max_priority: int = _set(
+    probation_max_priority: int = setting(
         0,
         "Single pods of this priority or lower count as preemptible and may use PROBATION GPUs.",
         "Kubernetes gives 0 to pods without a priority class",
@@ -80,53 +70,53 @@ class BreakerPolicy:
     it may taint.
     """
 
-    gangs: GangsUnderOpenBreaker = _set(
+    gangs: GangsUnderOpenBreaker = setting(
         GangsUnderOpenBreaker.REFUSE,
         "Whether an open breaker lets gangs use GPUs excluded by soft causes: refuse or admit.",
         "ours, docs/adr/0007",
     )
-    silent_ratio: float = _set(
+    silent_ratio: float = setting(
         0.3,
         "The part of a pool's nodes above which falling silent together freezes the pool: a network or a cache is at fault then, not the nodes.",
         "ours",
         high=1,
     )
-    silent_nodes: int = _set(
+    silent_nodes: int = setting(
         2, "Fewer nodes than this never freeze a pool.", "ours: one node may just be down", low=1
     )
-    silent_within_s: float = _set(
+    silent_within_s: float = setting(
         60.0,
         "Nodes whose telemetry grew stale within this time fell silent together.",
         "ours: four polls",
         low=1,
         high=300,
     )
-    open_ratio: float = _set(
+    open_ratio: float = setting(
         0.2,
         "The part of a pool's GPUs above which those that gangs refuse for soft causes open the breaker.",
         "Karpenter: 20 % of a NodePool's nodes",
         high=1,
     )
-    open_gpus: int = _set(
+    open_gpus: int = setting(
         3, "So many such GPUs never open it.", "GKE on-prem: 3 nodes or 10 %, the larger"
     )
-    rate_ratio: float = _set(
+    rate_ratio: float = setting(
         0.1,
         "The part of a pool's nodes above which those of which gangs newly refuse GPUs for soft causes open the breaker, and keep it open.",
         "GKE on-prem: 10 % an hour",
         high=1,
     )
-    rate_nodes: int = _set(
+    rate_nodes: int = setting(
         3, "So many such nodes never open it.", "GKE on-prem: 3 nodes or 10 %, the larger"
     )
-    rate_within_s: float = _set(
+    rate_within_s: float = setting(
         3_600.0, "For so long GPUs are newly refused.", "GKE on-prem: 1 h", low=60
     )
-    close_ratio: float = _set(
+    close_ratio: float = setting(
         0.15, "An open breaker closes once their part is no larger than this ...", "ours", high=1
     )
-    close_after_s: float = _set(3_600.0, "... for this long.", "ours: 1 h of calm", low=60)
-    taint_ratio: float = _set(
+    close_after_s: float = setting(3_600.0, "... for this long.", "ours: 1 h of calm", low=60)
+    taint_ratio: float = setting(
         0.2,
         "The part of a pool's nodes that may carry the taint surefoot.dev/unfit; one node always may.",
         "Karpenter: 20 % of a NodePool's nodes",
@@ -138,34 +128,34 @@ class BreakerPolicy:
 class FlapPolicy:
     """How returning trouble is damped."""
 
-    half_life_s: float = _set(
+    half_life_s: float = setting(
         DAY_S,
         "Half-life of the penalty for each entry into DEGRADED or worse.",
         "ours; gpud and NVSentinel count returns too",
         low=1,
     )
-    probation_at: float = _set(
+    probation_at: float = setting(
         3.0,
         "Penalty from which the least state is PROBATION.",
         "ours; gpud and NVSentinel count returns too",
         low=0.1,
     )
-    probation_for_s: float = _set(
+    probation_for_s: float = setting(
         DAY_S, "How long that PROBATION lasts.", "ours; gpud and NVSentinel count returns too"
     )
-    failed_at: float = _set(
+    failed_at: float = setting(
         5.0,
         "Penalty from which the GPU needs inspection: FAILED.",
         "NVSentinel: 5 remediations in 7 days",
         low=0.1,
     )
-    exit_delay_s: float = _set(
+    exit_delay_s: float = setting(
         300.0,
         "Clean time asked before a level cause closes; doubles with each re-entry.",
         "ours; gpud and NVSentinel count returns too",
         low=1,
     )
-    exit_delay_max_s: float = _set(
+    exit_delay_max_s: float = setting(
         21_600.0, "Longest such time.", "ours; gpud and NVSentinel count returns too", low=1
     )
 
@@ -174,16 +164,16 @@ class FlapPolicy:
 class PatternPolicy:
     """When application faults on one GPU point at the GPU."""
 
-    window_s: float = _set(
+    window_s: float = setting(
         DAY_S, "Window in which incidents are counted.", "XID catalogue, workflows 13 and 31", low=1
     )
-    workloads: int = _set(
+    workloads: int = setting(
         2,
         "Distinct workloads on one GPU from which it is SUSPECT.",
         "XID catalogue, workflows 13 and 31",
         low=1,
     )
-    incidents: int = _set(
+    incidents: int = setting(
         5,
         "Incidents on one GPU from which it is DEGRADED.",
         "NVSentinel: 5 fatal XIDs in 24 h",
@@ -195,43 +185,43 @@ class PatternPolicy:
 class RejectionPolicy:
     """What pods that a node's kubelet refused, or that failed at once there, say of the node."""
 
-    half_life_s: float = _set(
+    half_life_s: float = setting(
         900.0,
         "Half-life of what one rejection counts against its node for pods of the same owner.",
         "ours; kubernetes #67874 and #70201 ask for a penalty that decays",
         low=1,
     )
-    weight: float = _set(
+    weight: float = setting(
         0.8,
         "The part of a node's rank that a fresh rejection takes from pods of the same owner.",
         "ours: the node comes after nearly every other, and stays possible",
         high=1,
     )
-    window_s: float = _set(
+    window_s: float = setting(
         900.0,
         "Window in which rejections of any owner are counted against the node itself.",
         "ours; pytorch/ci-infra #1058: 554 pods in 106 minutes",
         low=1,
     )
-    pods: int = _set(
+    pods: int = setting(
         3,
         "Rejections in one window from which the node is SUSPECT ...",
         "ours; pytorch/ci-infra #1058",
         low=1,
     )
-    workloads: int = _set(
+    workloads: int = setting(
         2,
         "... when they are of this many owners: one owner alone may be at fault itself.",
         "ours; XID catalogue, workflows 13 and 31, count workloads too",
         low=1,
     )
-    suspect_for_s: float = _set(
+    suspect_for_s: float = setting(
         3_600.0,
         "How long the node is SUSPECT after the last such window.",
         "ours: gangs would fail again each time that a window ends",
         low=1,
     )
-    keep_s: float = _set(
+    keep_s: float = setting(
         7_200.0,
         "Age from which a rejection counts for nothing; the cache keeps it for 24h at most.",
         "ours: eight half-lives leave less than 1 %",
@@ -244,13 +234,13 @@ class RejectionPolicy:
 class AttemptPolicy:
     """How often the same cause may be cured before a harder cure is asked."""
 
-    resets: int = _set(
+    resets: int = setting(
         2,
         "Resets for one cause before a reboot is asked.",
         "ours; gpud and NVSentinel count returns too",
         low=1,
     )
-    reboots: int = _set(
+    reboots: int = setting(
         1, "Reboots for one cause before the GPU is FAILED.", "gpud: 2 reboots for one XID", low=1
     )
 
@@ -259,19 +249,21 @@ class AttemptPolicy:
 class RankPolicy:
     """Weights of the parts of a rank; only their proportions matter."""
 
-    health: float = _set(
+    health: float = setting(
         0.4, "Weight of soft health: SUSPECT, DEGRADED and UNKNOWN come last.", "docs/adr/0005"
     )
-    links: float = _set(
+    links: float = setting(
         0.25,
         "Weight of the slowest link of the worst set.",
         "docs/adr/0005; a ring is as fast as its slowest link",
     )
-    fragmentation: float = _set(
+    fragmentation: float = setting(
         0.15, "Weight of keeping whole nodes whole.", "docs/adr/0005, after FGD (ATC 2023)"
     )
-    domain: float = _set(0.2, "Weight of closeness to the gang's bound members.", "docs/adr/0005")
-    links_full_gbps: float = _set(
+    domain: float = setting(
+        0.2, "Weight of closeness to the gang's bound members.", "docs/adr/0005"
+    )
+    links_full_gbps: float = setting(
         370.8, "Slowest-link speed that earns the full part, in GB/s.", "NCCL: NV18 of H100", low=1
     )
 
@@ -280,7 +272,7 @@ class RankPolicy:
 class StarvationPolicy:
     """For the planner of the controller."""
 
-    after_s: float = _set(
+    after_s: float = setting(
         600.0,
         "How long a gang that does not fit waits before it holds its best domain (read by the planner only).",
         "ours",
@@ -291,67 +283,67 @@ class StarvationPolicy:
 class Policy:
     """All of it. Validated on creation: a `Policy` that exists is sound."""
 
-    poll_s: float = _set(15.0, "How often an agent polls.", "NVSentinel", low=1)
-    stale_after_s: float = _set(
+    poll_s: float = setting(15.0, "How often an agent polls.", "NVSentinel", low=1)
+    stale_after_s: float = setting(
         60.0,
         "Age of the last full sample from which a node takes no gangs.",
         "ours: four polls; NVSentinel's watchdog waits 45 s",
         low=1,
     )
-    unknown_after_s: float = _set(
+    unknown_after_s: float = setting(
         600.0,
         "Age of the last full sample from which a node is UNKNOWN.",
         "ours",
         low=1,
     )
-    unknown_long_s: float = _set(
+    unknown_long_s: float = setting(
         3_600.0,
         "After UNKNOWN for longer than this, two good samples are needed to leave it.",
         "ours",
     )
-    new_grace_s: float = _set(
+    new_grace_s: float = setting(
         600.0,
         "How long a GPU may be NEW, without a full sample, before it is UNKNOWN.",
         "ours; NVSentinel #812, #1423",
     )
-    entry_polls: int = _set(
+    entry_polls: int = setting(
         3,
         "Consecutive bad polls before a level (throttle, thermal, link, width, rate) opens its cause.",
         "NVSentinel #1668",
         low=1,
     )
-    clean_polls: int = _set(
+    clean_polls: int = setting(
         5, "Consecutive clean polls before a level's cause closes.", "ours", low=1
     )
-    event_clean_polls: int = _set(
+    event_clean_polls: int = setting(
         3,
         "Clean polls after the reset or reboot before an event's cause becomes PROBATION.",
         "ours",
         low=1,
     )
-    probation_s: float = _set(
+    probation_s: float = setting(
         14_400.0, "Clean time on PROBATION before HEALTHY.", "NVSentinel #695"
     )
-    incident_gap_s: float = _set(
+    incident_gap_s: float = setting(
         180.0,
         "Silence that ends an incident of XIDs on one GPU.",
         "NVIDIA Fleet Intelligence, XID bursts",
         low=1,
     )
-    rate_clear_ratio: float = _set(
+    rate_clear_ratio: float = setting(
         0.5,
         "A rate's cause closes below this part of its trip level ...",
         "ours",
         high=1,
     )
-    rate_clear_s: float = _set(600.0, "... for this long.", "ours")
-    pool_label: str = _set(
+    rate_clear_s: float = setting(600.0, "... for this long.", "ours")
+    pool_label: str = setting(
         "nvidia.com/gpu.product",
         "Node label that names the pool for breakers.",
         "GPU feature discovery",
         low=None,
     )
-    blocking_causes: tuple[str, ...] = _set(
+    blocking_causes: tuple[str, ...] = setting(
         ("xid.79", "gpu.lost"),
         "Causes of a GPU that make the stock device plugin fail every GPU pod of the node.",
         "k8s-device-plugin #2038",
@@ -368,20 +360,8 @@ class Policy:
     starvation: StarvationPolicy = field(default_factory=StarvationPolicy)
 
     def __post_init__(self) -> None:
-        if problems := [*_out_of_range(self), *_contradictions(self)]:
+        if problems := [*out_of_range(self), *_contradictions(self)]:
             raise PolicyError(problems)
-
-
-def _out_of_range(policy: Policy) -> Iterator[tuple[str, str]]:
-    for path, spec, value in settings(policy):
-        low, high = spec.metadata["low"], spec.metadata["high"]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        most = LARGEST if high is None else high
-        if math.isnan(value) or (low is not None and value < low) or value > most:
-            bounded = high is not None or value > most
-            allowed = f"{low or 0:g} to {most:g}" if bounded else f"{low:g} or more"
-            yield path, f"{value:g} is out of range, allowed is {allowed}"
 
 
 def _contradictions(policy: Policy) -> Iterator[tuple[str, str]]:
@@ -401,16 +381,6 @@ def _contradictions(policy: Policy) -> Iterator[tuple[str, str]]:
     weights = policy.rank
     if weights.health + weights.links + weights.fragmentation + weights.domain <= 0:
         yield "rank", "at least one weight must be above 0"
-
-
-def settings(value: Any, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
-    """Every leaf of a policy as (dotted path, its field, its value), in order of definition."""
-    for spec in dataclasses.fields(value):
-        current = getattr(value, spec.name)
-        if dataclasses.is_dataclass(current):
-            yield from settings(current, f"{prefix}{spec.name}.")
-        else:
-            yield f"{prefix}{spec.name}", spec, current
 
 
 def digest(policy: Policy) -> str:

@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from extender.config import durations, load, policies
 from extender.config.model import SurefootConfig
 from extender.reference.markdown import HEAD, table
-from scoring.policy import DEFAULT, settings
+from scoring.policy import DEFAULT
+from scoring.settings import settings
 from scoring.xid.rules import EFFECTS
 
 _INTRODUCTION: Final = """\

@@ -13,6 +13,7 @@ from extender.config import durations, load, policies, reading
 from extender.config.load import ConfigError
 from extender.config.model import Mode, SurefootConfig
 from scoring import policy as policy_of_scoring
+from scoring import settings as settings_of_scoring
 
 
 def _load(tmp_path: Path, text: str, **environment: str) -> SurefootConfig:
@@ -89,7 +90,7 @@ def test_every_threshold_of_the_policy_can_be_set() -> None:
     """The section has a field for each leaf of `scoring.policy`, under a name of its own."""
     wanted = {
         ("policy", *(policies.camel(part) for part in path.split(".")))
-        for path, _, _ in policy_of_scoring.settings(policy_of_scoring.DEFAULT)
+        for path, _, _ in settings_of_scoring.settings(policy_of_scoring.DEFAULT)
     }
     found = {path for path, _ in load.leaves(SurefootConfig) if path[0] == "policy"}
     assert found == wanted

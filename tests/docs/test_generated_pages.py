@@ -7,7 +7,8 @@ import re
 import pages
 
 from extender.config import policies
-from scoring.policy import DEFAULT, settings
+from scoring.policy import DEFAULT
+from scoring.settings import settings
 from scoring.xid.rules import EFFECTS
 
 
