@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +11,7 @@ import msgspec
 
 from extender.controller.signs.events import Events, EventType, Target
 from extender.controller.signs.outbox import Outbox
+from extender.controller.signs.outdated import Outdated
 from extender.controller.signs.pace import Pace
 from extender.controller.signs.ports import KubeWriter, NodeMark, View
 from extender.kube import paths
@@ -55,10 +55,7 @@ class Conditions:
         self.outbox: Final = Outbox[Write]("conditions", self._patch)
         self.counts: dict[Status, int] = {}
         """How many nodes have a condition of each status."""
-        self.vain = 0
-        """Writes to nodes that were gone, or not any more what they had been looked at as."""
-        self._missed: deque[Write] = deque()
-        """Those writes, until the next tick."""
+        self._outdated: Outdated[NodeName] = Outdated()
         self._view = view
         self._kube = kube
         self._events = events
@@ -70,6 +67,11 @@ class Conditions:
         """Nodes that are yet to be looked at."""
         return len(self._urgent) + len(self._swept)
 
+    @property
+    def vain(self) -> int:
+        """Writes to nodes that were gone, or not any more what they had been looked at as."""
+        return self._outdated.vain
+
     def forget(self) -> None:
         """Begin anew: what nodes carry is read from them."""
         self._pace = Pace(RATE_HZ)
@@ -77,8 +79,7 @@ class Conditions:
         self._swept: dict[NodeName, None] = {}
         self._sweep_s = 0.0
         self._written: dict[NodeName, tuple[NodeCondition, float]] = {}
-        self._outdated: dict[NodeName, str] = {}
-        """Versions of nodes that are not the latest, though the view may show them still."""
+        self._outdated.forget()
         self.outbox.clear()
 
     def fleet_changed(self, changed: Collection[NodeName] | None) -> None:
@@ -132,14 +133,12 @@ class Conditions:
 
     def _look_again(self, marks: Mapping[NodeName, NodeMark]) -> None:
         """Look at those soon whose write was in vain, as soon as the view knows better."""
-        for _ in range(len(self._missed)):
-            write = self._missed.popleft()
-            self._outdated[write.node] = write.version
-        for name, version in list(self._outdated.items()):
-            if name not in marks or marks[name].version != version:
-                del self._outdated[name]
-                self._written.pop(name, None)
-                self._urgent[name] = None
+        self._outdated.take()
+        for name in self._outdated.settle(
+            lambda name: marks[name].version if name in marks else None
+        ):
+            self._written.pop(name, None)
+            self._urgent[name] = None
 
     def _tell(self, write: Write, mark: NodeMark) -> None:
         """An event where the status turns; the first word on a node that is well is no news."""
@@ -178,8 +177,7 @@ class Conditions:
         except RefusedError as error:
             if error.status not in paths.GONE:
                 raise
-            self.vain += 1
-            self._missed.append(write)
+            self._outdated.note(write.node, write.version)
 
 
 def _write(node: NodeName, mark: NodeMark, wanted: NodeCondition, *, turned: bool) -> Write:

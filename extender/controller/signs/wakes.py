@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
 
 from extender.controller.signs.outbox import Outbox
+from extender.controller.signs.outdated import Outdated
 from extender.controller.signs.ports import KubeWriter, RefusedPod, View
 from extender.kube import paths
 from extender.kube.errors import RefusedError
@@ -37,16 +37,13 @@ class Wakes:
     ) -> None:
         """`planned`: gangs whose members whoever plans them wakes."""
         self.outbox: Final = Outbox[RefusedPod]("wakes", self._touch)
-        self.vain = 0
-        """Touches of pods that were gone, or not any more what they had been looked at as."""
         self._view = view
         self._kube = kube
         self._strangers = strangers
         self._planned = planned
         self._wall = wall
         self._again_s = 0.0
-        self._missed: deque[RefusedPod] = deque()
-        """Those pods, until the next tick."""
+        self._outdated: Outdated[PodUid] = Outdated()
         self.forget()
 
     @property
@@ -54,13 +51,17 @@ class Wakes:
         """How many pods are yet to be touched."""
         return len(self._queue.calls)
 
+    @property
+    def vain(self) -> int:
+        """Touches of pods that were gone, or not any more what they had been looked at as."""
+        return self._outdated.vain
+
     def forget(self) -> None:
         """Begin anew, as a leader that saw nothing of what was before."""
         self._queue = wake_queue.EMPTY
         self._recent: Recent = {}
         self._known: dict[PodUid, str] = {}
-        self._outdated: dict[PodUid, str] = {}
-        """Versions of pods that are not the latest, though the view may show them still."""
+        self._outdated.forget()
         self.outbox.clear()
 
     def fleet_changed(
@@ -114,13 +115,10 @@ class Wakes:
 
     def _look_again(self, pods: list[RefusedPod], now_s: float) -> None:
         """Call those again whose touch was in vain; they are touched when the view knows better."""
-        missed = [self._missed.popleft() for _ in range(len(self._missed))]
-        if missed:
-            self._queue = wake_queue.unheard(self._queue, [pod.uid for pod in missed], now_s)
-            self._outdated.update((pod.uid, pod.version) for pod in missed)
+        if missed := self._outdated.take():
+            self._queue = wake_queue.unheard(self._queue, missed, now_s)
         if self._outdated:
-            seen = {pod.uid: pod.version for pod in pods}
-            self._outdated = dict(self._outdated.items() & seen.items())
+            self._outdated.settle({pod.uid: pod.version for pod in pods}.get)
 
     def _touchable(self) -> list[RefusedPod]:
         """The pods that wait and that nobody else wakes: mostly none, ten times a second."""
@@ -151,5 +149,4 @@ class Wakes:
         except RefusedError as error:
             if error.status not in paths.GONE:
                 raise
-            self.vain += 1
-            self._missed.append(pod)
+            self._outdated.note(pod.uid, pod.version)
