@@ -241,12 +241,16 @@ class Controller:
         return heard and self._sight.whole()
 
     def _planned(self) -> Collection[GangKey]:
-        """Those whose members nobody else wakes, as pods name them."""
-        return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold is Hold.REQUIRE}
+        """Those whose members nobody else wakes."""
+        return self._named(Hold.REQUIRE)
 
     def _told(self) -> Collection[GangKey]:
-        """Those of which the planning loop tells, as pods name them."""
-        return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold is not Hold.OFF}
+        """Those of which the planning loop tells."""
+        return self._named(Hold.REQUIRE, Hold.PREFER)
+
+    def _named(self, *holds: Hold) -> Collection[GangKey]:
+        """The gangs of these holds, as pods name them."""
+        return {gang.pods[0].gang.key for gang in self.view.gangs() if gang.hold in holds}
 
     def _turned(self) -> None:
         self.view.changes.note(pods=True)
